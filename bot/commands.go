@@ -296,10 +296,10 @@ func (c *commands) cwd(ctx context.Context, r updates.Request) {
 	case err != nil:
 		c.fail(ctx, r, "bot.dir-not-changed", err)
 	default:
-		text := p.Text("bot.cwd-set", dir)
+		text := p.Text("project.opened", dir)
 		// Ignore an error of Status, because the directory is already set.
 		if now, err := c.desk.Status(ctx, r.In.Conversation); errors.Join(err, unknown) == nil {
-			text += project.Moved(p, before, now)
+			text = project.ChosenDir(p, before, now)
 		}
 		c.answer(ctx, r, text)
 	}

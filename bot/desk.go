@@ -94,8 +94,8 @@ type Desk interface {
 	// ShowAgain sends the result of a turn again, as new messages.
 	ShowAgain(ctx context.Context, turn cli.TurnID, by orchestrator.Press) error
 
-	// SetDir sets the working directory and starts a new session there. path is absolute or relative to the current
-	// directory. SetDir returns the absolute path. It returns ErrOutsideRoot if the directory is not below one of the
+	// SetDir sets the working directory. In another directory than the current one, the next turn starts a new session.
+	// path is absolute or relative to the current directory. SetDir returns the absolute path. It returns ErrOutsideRoot if the directory is not below one of the
 	// configured roots, and ErrNotADir if it is not a directory.
 	SetDir(ctx context.Context, id orchestrator.ConversationID, path string, by orchestrator.PersonID) (string, error)
 }

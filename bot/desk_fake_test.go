@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -251,7 +252,10 @@ func (d *deskFake) MenuNow(context.Context, orchestrator.ConversationID) ([]cli.
 
 func (d *deskFake) SetDir(_ context.Context, id orchestrator.ConversationID, path string, _ orchestrator.PersonID) (string, error) {
 	d.note("cwd %s %s", id.Key(), path)
-	return "/home/u/" + path, d.fail
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.status.Dir = filepath.Join("/home/u", path)
+	return d.status.Dir, d.fail
 }
 
 func (d *deskFake) Status(_ context.Context, id orchestrator.ConversationID) (orchestrator.Status, error) {

@@ -218,6 +218,23 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 	}
 }
 
+// The answer to /cwd names the new session of another folder, and that nothing changes in the same folder.
+func TestCwdNamesWhatChanges(t *testing.T) {
+	for path, want := range map[string]string{
+		".": "The agent already works in /home/u. Nothing has changed.",
+		"src": "From now on the agent works in /home/u/src. Your next message begins a new session; " +
+			"/sessions has the earlier ones.",
+	} {
+		inbound(t, func(t *testing.T, r *inboundRig) {
+			r.send(r.text("/cwd " + path))
+			r.settle()
+			if l := r.journal.lastNotice(t); l.Text != want {
+				t.Errorf("/cwd %s says %q", path, l.Text)
+			}
+		})
+	}
+}
+
 // In a private chat, answers are no replies, but refusals are: other messages may have come in between.
 func TestARefusalRepliesToTheMessage(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -28,6 +28,11 @@ var ErrClosing = errors.New("ductor is stopping")
 // will resume the turn. Reads from a Process also return ErrDetached after Process.Detach.
 var ErrDetached = errors.New("detached")
 
+// Interrupted reports whether err only shows that ctx has ended, or that ductor detached from the program.
+func Interrupted(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.Is(err, ErrDetached)
+}
+
 // ErrFromOutside is the Cause of a turn's Failure if an unknown process killed the agent's program.
 var ErrFromOutside = errors.New("it was ended from outside")
 

@@ -91,13 +91,18 @@ func (f *Failure) Unwrap() error { return f.Cause }
 
 // Sentence describes the failure and a fix in one line.
 func (f *Failure) Sentence(p lang.Printer) string {
-	what, help := f.what(p), ""
-	if key := f.help(); key != "" && !f.advised() {
+	what, help, reason := f.what(p), "", f.Reason
+	if f.advised() && !p.IsEnglish() {
+		reason = ""
+	}
+	if key := f.help(); key != "" && (reason == "" || !f.advised()) {
 		help = " " + p.Text(key)
 	}
-	timestamp := f.Kind == LimitReached && resetUnix().MatchString(f.Reason) // no more than what already says
-	if f.Reason != "" && !timestamp {
-		what = p.Text("common.because", what, strings.TrimRight(firstLine(f.Reason), "."))
+	if f.Kind == LimitReached && resetUnix().MatchString(reason) { // no more than what already says
+		reason = ""
+	}
+	if reason != "" {
+		what = p.Text("common.because", what, strings.TrimRight(firstLine(reason), "."))
 	}
 	return upperFirst(what) + "." + help
 }

@@ -15,6 +15,31 @@ import (
 	"ductor/lang"
 )
 
+// Advice in English goes only to chats in English. Other languages have general advice.
+func TestAdviceInOtherLanguages(t *testing.T) {
+	const install = "Install the Codex CLI, or set agents.codex.path"
+	f := Failure{Kind: NotInstalled, Agent: "codex", Reason: install}
+	auth := Auth{State: NotFound, Fix: install}
+	if got := f.Sentence(lang.Printer{}) + auth.Advice(lang.Printer{}); strings.Count(got, install) != 2 {
+		t.Errorf("in English it says %q", got)
+	}
+	german := lang.Language("de").Printer()
+	general := german.Text("failure.not-installed-help")
+	if got := f.Sentence(german); got != upperFirst(german.Text("failure.not-installed", "Codex"))+". "+general {
+		t.Errorf("in German the failure is %q", got)
+	}
+	if got := auth.Advice(german); got != general {
+		t.Errorf("in German the advice is %q", got)
+	}
+	auth = Auth{State: Installed, Fix: "Run `codex login`"}
+	if got := auth.Advice(german); got != german.Text("failure.not-logged-in-help") {
+		t.Errorf("in German the advice is %q", got)
+	}
+	if got := (Auth{State: NotFound}).Advice(german); got != "" {
+		t.Errorf("without a fix the advice is %q", got)
+	}
+}
+
 func TestFailureSentences(t *testing.T) {
 	noon := time.Date(2026, 1, 5, 12, 0, 0, 0, time.Local)
 	for _, tc := range []struct {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"ductor/lang"
 )
 
 // Model is an entry in the menu of models.
@@ -49,7 +51,7 @@ type Auth struct {
 	Path    string // path of the program
 	Version string // empty if unknown
 	Method  string // how the agent is logged in: "credential file", "ANTHROPIC_API_KEY", …; empty if unknown
-	Fix     string // how the user can reach the State Authenticated, in one sentence; empty if reached
+	Fix     string // how the user can reach the State Authenticated, in one English sentence; empty if reached
 	// Problem is the reason why the check failed. State is then Installed, and Fix is empty. If the program itself does
 	// not run, Problem has the kind Crashed.
 	Problem *Failure
@@ -57,6 +59,17 @@ type Auth struct {
 
 // Broken reports whether the agent's program is installed but does not run.
 func (a Auth) Broken() bool { return a.Problem != nil && a.Problem.Kind == Crashed }
+
+// Advice returns Fix for users of a chat. Fix is English, so other languages get general advice instead.
+func (a Auth) Advice(p lang.Printer) string {
+	switch {
+	case a.Fix == "" || p.IsEnglish():
+		return a.Fix
+	case a.State == NotFound:
+		return p.Text("failure.not-installed-help")
+	}
+	return p.Text("failure.not-logged-in-help")
+}
 
 // MenuEntry is an agent in a menu.
 type MenuEntry struct {

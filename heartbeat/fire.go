@@ -2,6 +2,7 @@ package heartbeat
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"ductor/heartbeat/schedule"
@@ -38,7 +39,6 @@ func (s *Scheduler) fire(ctx context.Context, st orchestrator.JobStatus) error {
 // dueRuns returns the runs for all times of a job up to now. If a time is late, the job's policy for missed runs
 // (Job.Missed) decides whether it gets a run.
 func (s *Scheduler) dueRuns(st orchestrator.JobStatus, plan schedule.Schedule, now time.Time) []orchestrator.JobRun {
-	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	moments, count := momentsUntil(plan, st.Next, now)
 	lateCount := len(moments)
 	for lateCount > 0 && now.Sub(moments[lateCount-1]) <= grace {
@@ -51,7 +51,7 @@ func (s *Scheduler) dueRuns(st orchestrator.JobStatus, plan schedule.Schedule, n
 	case missed == 0:
 	case st.Job.Missed == orchestrator.MissedAll:
 		if rest := missed - len(late); rest > 0 {
-			runs = append(runs, skipped(st.Job, st.Next, rest, p.Text("job.missed-many")))
+			runs = append(runs, skipped(st.Job, st.Next, rest, orchestrator.ReasonMissedMany))
 		}
 		for _, at := range late {
 			runs = append(runs, newRun(st.Job, orchestrator.CauseMissed, at, 1))
@@ -61,7 +61,7 @@ func (s *Scheduler) dueRuns(st orchestrator.JobStatus, plan schedule.Schedule, n
 		if len(late) > 0 {
 			last = late[len(late)-1]
 		}
-		runs = append(runs, skipped(st.Job, last, missed, p.Text("job.missed")))
+		runs = append(runs, skipped(st.Job, last, missed, orchestrator.ReasonMissed))
 	// One run makes up for all these times. It includes the latest time, even if that is not late.
 	default:
 		last := moments[len(moments)-1]
@@ -108,13 +108,14 @@ func newRun(j orchestrator.Job, cause orchestrator.JobCause, due time.Time, stan
 		Attempt: 1, State: orchestrator.RunWaiting}
 }
 
-func skipped(j orchestrator.Job, due time.Time, standsFor int, reason string) orchestrator.JobRun {
+func skipped(j orchestrator.Job, due time.Time, standsFor int, reason orchestrator.RunReason) orchestrator.JobRun {
 	r := newRun(j, orchestrator.CauseMissed, due, standsFor)
 	return skip(r, due, reason)
 }
 
-func skip(r orchestrator.JobRun, at time.Time, reason string) orchestrator.JobRun {
-	r.State, r.Result.Reason, r.Ended, r.Result.Notified, r.Prompt = orchestrator.RunSkipped, reason, at, true, ""
+func skip(r orchestrator.JobRun, at time.Time, reason orchestrator.RunReason) orchestrator.JobRun {
+	r.State, r.Result.Reason = orchestrator.RunSkipped, string(reason)
+	r.Ended, r.Result.Notified, r.Prompt = at, true, ""
 	return r
 }
 
@@ -122,7 +123,6 @@ func skip(r orchestrator.JobRun, at time.Time, reason string) orchestrator.JobRu
 // too many runs of the job are waiting. The limit of waiting runs is higher for late runs of a job with
 // orchestrator.MissedAll.
 func (s *Scheduler) skipOverlapping(st orchestrator.JobStatus, runs []orchestrator.JobRun) []orchestrator.JobRun {
-	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	open := st.Open
 	for i, r := range runs {
 		if r.State != orchestrator.RunWaiting {
@@ -133,9 +133,9 @@ func (s *Scheduler) skipOverlapping(st orchestrator.JobStatus, runs []orchestrat
 		case late && open < orchestrator.MostQueuedRuns+MostMissed, open == 0:
 			open++
 		case st.Job.Overlap == orchestrator.OverlapSkip:
-			runs[i] = skip(r, r.Due, p.Text("job.still-open"))
+			runs[i] = skip(r, r.Due, orchestrator.ReasonStillOpen)
 		case open >= orchestrator.MostQueuedRuns:
-			runs[i] = skip(r, r.Due, p.Text("job.too-many-waiting", open))
+			runs[i] = skip(r, r.Due, orchestrator.ReasonManyWaiting.With(strconv.Itoa(open)))
 		default:
 			open++
 		}
@@ -155,7 +155,7 @@ func (s *Scheduler) holdForQuietHours(j orchestrator.Job, runs []orchestrator.Jo
 		switch {
 		case r.State != orchestrator.RunWaiting:
 		case j.QuietPolicy == orchestrator.QuietSkip:
-			runs[i] = skip(r, now, s.opts.Lang.Of(j.Conversation.Chat).Text("job.in-quiet-hours"))
+			runs[i] = skip(r, now, orchestrator.ReasonQuietHours)
 		default:
 			runs[i].NotBefore = end
 		}

@@ -83,7 +83,6 @@ func (s *Scheduler) advanceRun(ctx context.Context, r orchestrator.JobRun) (orch
 // process submits the turn again. The second submission has no effect, because the turn has the same ID.
 func (s *Scheduler) submitTurn(ctx context.Context, st orchestrator.JobStatus,
 	r orchestrator.JobRun) (orchestrator.JobRun, error) {
-	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	j := st.Job
 	now := s.now()
 	if r.NotBefore.After(now) {
@@ -105,14 +104,11 @@ func (s *Scheduler) submitTurn(ctx context.Context, st orchestrator.JobStatus,
 	case errors.Is(err, orchestrator.ErrQueueFull):
 		return delayRun(r, now), nil
 	case errors.Is(err, orchestrator.ErrOutsideRoot):
-		r.Result.Reason = p.Text("job.directory-outside", j.Dir)
-		return s.endRun(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
+		return s.failRun(ctx, r, orchestrator.ReasonOutside.With(j.Dir))
 	case errors.Is(err, orchestrator.ErrNotADir):
-		r.Result.Reason = p.Text("job.directory-missing", j.Dir)
-		return s.endRun(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
+		return s.failRun(ctx, r, orchestrator.ReasonNoDir.With(j.Dir))
 	case errors.Is(err, orchestrator.ErrBadChoice):
-		r.Result.Reason = p.Text("job.bad-choice", err.Error())
-		return s.endRun(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
+		return s.failRun(ctx, r, orchestrator.ReasonBadChoice.With(err.Error()))
 	case err != nil:
 		return delayRun(r, now), fmt.Errorf("submit the turn: %w", err)
 	}
@@ -187,11 +183,9 @@ func delayRun(r orchestrator.JobRun, now time.Time) orchestrator.JobRun {
 // checkTurn ends a run if its turn has ended.
 func (s *Scheduler) checkTurn(ctx context.Context, st orchestrator.JobStatus,
 	r orchestrator.JobRun) (orchestrator.JobRun, error) {
-	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	t, err := s.opts.Runner.Turn(ctx, r.Turn())
 	if errors.Is(err, orchestrator.ErrNoTurn) {
-		r.Result.Reason = p.Text("job.turn-gone")
-		return s.endRun(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
+		return s.failRun(ctx, r, orchestrator.ReasonTurnGone)
 	}
 	if err != nil {
 		return r, fmt.Errorf("load the turn: %w", err)
@@ -205,9 +199,9 @@ func (s *Scheduler) checkTurn(ctx context.Context, st orchestrator.JobStatus,
 	case orchestrator.TurnDone:
 		return s.finishRun(ctx, st, r, t.Outcome)
 	case orchestrator.TurnAborted, orchestrator.TurnCancelled, orchestrator.TurnSteered:
-		r.Result.Reason, r.Result.Notified = p.Text("job.user-ended"), true
+		r.Result.Reason, r.Result.Notified = string(orchestrator.ReasonUserEnded), true
 		if t.State == orchestrator.TurnCancelled { // a user cancelled the turn, or the chat may no longer use ductor
-			r.Result.Reason = p.Text("job.cancelled")
+			r.Result.Reason = string(orchestrator.ReasonTurnCancelled)
 		}
 		return s.endRun(ctx, r, orchestrator.RunAborted, st.JobResult)
 	}
@@ -248,6 +242,13 @@ func (s *Scheduler) finishRun(ctx context.Context, st orchestrator.JobStatus, r 
 	result := st.JobResult
 	result.Same++
 	return s.endRun(ctx, r, orchestrator.RunDone, result)
+}
+
+// failRun stores that a run has failed for a reason of ductor.
+func (s *Scheduler) failRun(ctx context.Context, r orchestrator.JobRun,
+	reason orchestrator.RunReason) (orchestrator.JobRun, error) {
+	r.Result.Reason = string(reason)
+	return s.endRun(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 }
 
 // endRun stores that a run has ended, together with the new JobResult of its job.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ductor/heartbeat"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -77,7 +78,7 @@ func TestABusyConversationQueues(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		h.stop()
 		if got := h.get(t, st.Job.ID); got.Last.State != orchestrator.RunFailed ||
-			got.Last.Result.Reason != "It did not run. Docker is wanted and not there: "+
+			got.Last.Result.Explain(lang.Printer{}) != "It did not run. Docker is wanted and not there: "+
 				orchestrator.ErrBadChoice.Error() {
 			t.Errorf("it ended as %+v", got.Last)
 		}

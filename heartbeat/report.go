@@ -22,7 +22,8 @@ func (s *Scheduler) notify(ctx context.Context, r orchestrator.JobRun) (orchestr
 	case r.State == orchestrator.RunDone && !r.Result.Changed && skipsSame(st.Job, r) && st.Shown != "" && st.Same > 0:
 		report.Silent, report.Note = true, s.sameNote(st, r)
 	case r.State == orchestrator.RunFailed:
-		report.Note = fmt.Sprintf("%s\n⚠️ %s", s.title(st.Job, r), r.Result.Reason)
+		report.Note = fmt.Sprintf("%s\n⚠️ %s", s.title(st.Job, r),
+			r.Result.Explain(s.opts.Lang.Of(st.Job.Conversation.Chat)))
 	}
 	if err := s.opts.Notifier.Report(ctx, report); err != nil {
 		return r, fmt.Errorf("report: %w", err)

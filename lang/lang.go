@@ -46,6 +46,9 @@ var catalogue = func() map[Language]*texts {
 // Printer returns the Printer of a language. For a language without texts, it returns the English Printer.
 func (l Language) Printer() Printer { return Printer{catalogue[l]} }
 
+// IsEnglish reports whether the texts are English.
+func (p Printer) IsEnglish() bool { return p.of == nil || p.of.lang == Languages()[0] }
+
 // Text returns a text with args in its placeholders. If the text has placeholders, key must be a constant, because a
 // test compares the placeholders with the arguments. Text formats numbers for the language, for example 12,345 in
 // English. Pass process IDs and similar numbers as strings, so that they are not formatted. For an unknown key, Text

@@ -4,6 +4,7 @@ import "errors"
 
 // Errors that callers distinguish.
 var (
+	ErrNoFile            = errors.New("no such file")
 	ErrNoSession         = errors.New("no such session")
 	ErrSessionInUse      = errors.New("this session is in use")
 	ErrNoProject         = errors.New("there is no such project")

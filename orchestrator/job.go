@@ -4,10 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"ductor/cli"
+	"ductor/lang"
 )
 
 // JobID identifies a job and never changes.
@@ -269,11 +271,58 @@ type JobRun struct {
 
 // JobRunResult is the result of a run.
 type JobRunResult struct {
-	Text     string  // the answer as the chat shows it
-	Reason   string  // a sentence that explains why the run failed or was skipped
+	Text string // the answer as the chat shows it
+	// Reason explains why the run failed or was skipped: a RunReason, or the failure of the turn. Explain returns it as
+	// a sentence.
+	Reason   string
 	Changed  bool    // the answer differs from the previous one
 	Notified bool    // nothing about the result remains to be shown in the chat
 	CostUSD  float64 // cost of all attempts
+}
+
+// RunReason is a reason why a run failed or was skipped. It is stored in the database.
+type RunReason string
+
+// Values of RunReason.
+const (
+	ReasonMissed        RunReason = "job.missed"
+	ReasonMissedMany    RunReason = "job.missed-many"
+	ReasonStillOpen     RunReason = "job.still-open"
+	ReasonManyWaiting   RunReason = "job.too-many-waiting" // the detail is the number of waiting runs
+	ReasonQuietHours    RunReason = "job.in-quiet-hours"
+	ReasonOutside       RunReason = "job.directory-outside" // the detail is the directory
+	ReasonNoDir         RunReason = "job.directory-missing" // the detail is the directory
+	ReasonBadChoice     RunReason = "job.bad-choice"        // the detail is an error message
+	ReasonTurnGone      RunReason = "job.turn-gone"
+	ReasonUserEnded     RunReason = "job.user-ended"
+	ReasonTurnCancelled RunReason = "job.cancelled"
+)
+
+// With returns the reason with a detail, as JobRunResult.Reason stores it.
+func (r RunReason) With(detail string) RunReason { return r + RunReason("\n"+detail) }
+
+// Explain returns Reason as a sentence. Older versions of ductor stored sentences, which it does not translate.
+func (r JobRunResult) Explain(p lang.Printer) string {
+	reason, detail, _ := strings.Cut(r.Reason, "\n")
+	switch RunReason(reason) {
+	case ReasonManyWaiting:
+		waiting, _ := strconv.Atoi(detail) // ductor wrote the number
+		return p.Text("job.too-many-waiting", waiting)
+	case ReasonOutside:
+		return p.Text("job.directory-outside", detail)
+	case ReasonNoDir:
+		return p.Text("job.directory-missing", detail)
+	case ReasonBadChoice:
+		return p.Text("job.bad-choice", detail)
+	}
+	if key := (map[RunReason]lang.Key{
+		ReasonMissed: "job.missed", ReasonMissedMany: "job.missed-many", ReasonStillOpen: "job.still-open",
+		ReasonQuietHours: "job.in-quiet-hours", ReasonTurnGone: "job.turn-gone", ReasonUserEnded: "job.user-ended",
+		ReasonTurnCancelled: "job.cancelled",
+	})[RunReason(r.Reason)]; key != "" {
+		return p.Text(key)
+	}
+	return r.Reason
 }
 
 const jobTurn = "job-"

@@ -20,7 +20,9 @@ type Session struct {
 	ID           SessionID
 	Conversation ConversationID // the conversation to which the session belongs
 	Person       PersonID       // the user who owns the session and may move it to another conversation; 0 for none
-	Title        string         // first words of the first prompt, until the user renames it
+	// Title contains the first words of the first prompt with text, until the agent or a user changes it. It is empty
+	// before that prompt.
+	Title string
 	// Dir is the directory of the first turn. All turns use it, because agents store their sessions by directory.
 	Dir      string
 	Created  time.Time

@@ -165,7 +165,8 @@ func (s *Screen) since(ctx context.Context, by orchestrator.Press, messageID int
 		return tgapi.Answer{}, orchestrator.ErrNotAllowed // the changes need not be those of turns of this conversation
 	}
 	diff, err := s.o.Changes.DiffSince(ctx, by.Conversation, since, path)
-	if err != nil {
+	missing := errors.Is(err, orchestrator.ErrNoFile)
+	if err != nil && !missing {
 		return tgapi.Answer{}, err
 	}
 	p := s.o.Lang.Of(by.Conversation.Chat)
@@ -195,7 +196,11 @@ func (s *Screen) since(ctx context.Context, by orchestrator.Press, messageID int
 		as.other, as.since = nil, nil
 	}
 	if strings.TrimSpace(diff) == "" {
-		c := message.Content{Text: render.Plain(p.Text("changes.same")), ReplyTo: messageID, Keyboard: rowsOf(as.since)}
+		text := p.Text("changes.same")
+		if missing {
+			text = p.Text("changes.no-file", render.ShortLine(path, 200))
+		}
+		c := message.Content{Text: render.Plain(text), ReplyTo: messageID, Keyboard: rowsOf(as.since)}
 		return tgapi.Answer{Messages: []orchestrator.Message{message.Compose(by.Conversation, c)}}, nil
 	}
 	return s.show(by, messageID, diff, as)

@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -42,15 +43,16 @@ func (s *Screen) Checkpoint(ctx context.Context, by orchestrator.Press, args str
 func (s *Screen) nameOf(c orchestrator.TurnChanges, side orchestrator.ReturnTo) string {
 	p := s.o.Lang.Of(c.Conversation.Chat)
 	at := p.Moment(c.At.Local())
+	prompt := cmp.Or(render.ShortLine(c.Title, 60), p.Text("sessions.no-title"))
 	switch {
 	case c.Checkpoint && c.Title == "":
 		return p.Text("changes.unnamed", at)
 	case c.Checkpoint:
 		return "📌 " + render.ShortLine(c.Title, 60) + " · " + at
 	case side == orchestrator.AfterTurn:
-		return p.Text("changes.after", render.ShortLine(c.Title, 60), at)
+		return p.Text("changes.after", prompt, at)
 	}
-	return p.Text("changes.before", render.ShortLine(c.Title, 60), at)
+	return p.Text("changes.before", prompt, at)
 }
 
 // points returns a page of the list of the conversation's restore points.

@@ -121,6 +121,9 @@ func (b *fake) DiffSince(_ context.Context, in orchestrator.ConversationID, sinc
 	if since == orchestrator.SinceTurn {
 		return "", orchestrator.ErrNoChanges
 	}
+	if path == "nothere.txt" {
+		return "", orchestrator.ErrNoFile
+	}
 	return strings.ReplaceAll(b.diff, "two", fmt.Sprint(since, path, in.Chat)), b.err
 }
 
@@ -320,6 +323,15 @@ func TestADiffIsAPictureOrAFile(t *testing.T) {
 		if err != nil || !strings.Contains(shown(a), `changes.diff`) {
 			t.Errorf("%s: %s, %v", name, shown(a), err)
 		}
+	}
+}
+
+// The answer names a path that does not exist, and has the buttons for other states, in which it may exist.
+func TestADiffOfAMissingPath(t *testing.T) {
+	a, err := newFake().screen().Diff(t.Context(), by(1), "nothere.txt")
+	if err != nil || len(a.Messages) != 1 || !strings.Contains(shown(a), "There is no nothere.txt in the project") ||
+		!strings.Contains(shown(a), "nothere.txt\"") {
+		t.Errorf("it shows %s, %v", shown(a), err)
 	}
 }
 

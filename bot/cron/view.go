@@ -111,8 +111,8 @@ func runLine(p lang.Printer, r orchestrator.JobRun) string {
 	if r.Result.CostUSD > 0 {
 		parts = append(parts, p.Cost(r.Result.CostUSD))
 	}
-	if r.Result.Reason != "" {
-		parts = append(parts, render.Cut(render.OneLine(r.Result.Reason), reasonShown))
+	if reason := r.Result.Explain(p); reason != "" {
+		parts = append(parts, render.Cut(render.OneLine(reason), reasonShown))
 	}
 	return strings.Join(parts, " · ")
 }

@@ -241,10 +241,7 @@ func unusableBecause(p lang.Printer, e cli.MenuEntry) string {
 	default:
 		return p.Text("menu.no-models")
 	}
-	if e.Auth.Fix != "" {
-		s += " " + e.Auth.Fix
-	}
-	return s
+	return strings.TrimSpace(s + " " + e.Auth.Advice(p))
 }
 
 func firstLineOf(s string) string {

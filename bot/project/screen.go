@@ -72,17 +72,24 @@ func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string
 // opened returns a text with the directory in which the conversation works now.
 func (s *Screen) opened(ctx context.Context, by orchestrator.Press, before orchestrator.Status, dir string) string {
 	p := s.o.Lang.Of(by.Conversation.Chat)
-	text := p.Text("project.opened", dir)
 	now, err := s.o.Status(ctx, by.Conversation)
 	if err != nil { // ignored, because the project was opened anyway
-		return text
+		return p.Text("project.opened", dir)
 	}
-	return text + Moved(p, before, now)
+	return ChosenDir(p, before, now)
 }
 
-// Moved returns a text about the environment in which the conversation works now, such as a sandbox. It returns "" if
+// ChosenDir returns a text for a conversation whose directory a user has chosen.
+func ChosenDir(p lang.Printer, before, now orchestrator.Status) string {
+	if now.Dir == before.Dir {
+		return p.Text("project.already-there", now.Dir)
+	}
+	return p.Text("project.opened", now.Dir) + " " + p.Text("project.new-session") + moved(p, before, now)
+}
+
+// moved returns a text about the environment in which the conversation works now, such as a sandbox. It returns "" if
 // the environment did not change.
-func Moved(p lang.Printer, before, now orchestrator.Status) string {
+func moved(p lang.Printer, before, now orchestrator.Status) string {
 	place := render.Place(p, now.Sandbox.Name())
 	switch {
 	case now.Sandbox == before.Sandbox:
@@ -320,5 +327,6 @@ func (s *Screen) left(ctx context.Context, by orchestrator.Press, removed orches
 	if i := slices.IndexFunc(all, func(w orchestrator.Worktree) bool { return w.Dir == now.Dir }); i >= 0 {
 		at = all[i]
 	}
-	return p.Text("project.removed-own", branchName(p, removed), now.Dir, branchName(p, at)), nil
+	return p.Text("project.removed-own", branchName(p, removed), now.Dir, branchName(p, at)) + " " +
+		p.Text("project.new-session"), nil
 }

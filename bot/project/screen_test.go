@@ -61,6 +61,9 @@ func (b *fakeProjects) RemoveWorktree(_ context.Context, _ orchestrator.Press, d
 	return b.err
 }
 
+// newSession follows each answer that names another directory.
+const newSession = " Your next message begins a new session; /sessions has the earlier ones."
+
 type rig struct {
 	*testing.T
 	fakeProjects *fakeProjects
@@ -127,11 +130,12 @@ func TestAWalkThroughTheProjects(t *testing.T) {
 		t.Errorf("the buttons are\n%s", got)
 	}
 	r.press(1, 0)
-	if r.fakeProjects.dir != "/src/web" || r.said != "From now on the agent works in /src/web." ||
+	if r.fakeProjects.dir != "/src/web" || r.said != "From now on the agent works in /src/web."+newSession ||
 		!strings.Contains(r.buttons(), "web ✓") {
 		t.Errorf("it works in %s: %q\n%s", r.fakeProjects.dir, r.said, r.buttons())
 	}
 	r.command("app@fix", "From now on the agent works in /src/app@fix.")
+	r.command("app@fix", "The agent already works in /src/app@fix.")
 	r.command("none", `There is no project "none"`)
 	r.command("", "The agent works in")
 	r.press(2, 0)
@@ -174,7 +178,7 @@ func TestTheRemovalOfTheOwnFolder(t *testing.T) {
 			r.fakeProjects.back = "/src/app"
 			r.press(0, 0)
 			if len(r.fakeProjects.trees) != 3 || len(r.messages) != 1 ||
-				!strings.Contains(string(r.messages[0].Content), "works in /src/app, on main.") {
+				!strings.Contains(string(r.messages[0].Content), "works in /src/app, on main."+newSession) {
 				t.Errorf("%d worktrees, messages %+v", len(r.fakeProjects.trees), r.messages)
 			}
 		})
@@ -187,7 +191,7 @@ func TestAnAnswerToAPressIsWhole(t *testing.T) {
 	r.fakeProjects.projects[1].Dir = "/src/" + strings.Repeat("x", 190)
 	r.command("", "The agent works in")
 	r.press(1, 0)
-	if want := "From now on the agent works in " + r.fakeProjects.projects[1].Dir + "."; r.said != want {
+	if want := "From now on the agent works in " + r.fakeProjects.projects[1].Dir + "." + newSession; r.said != want {
 		t.Errorf("it says %q", r.said)
 	}
 }
@@ -229,7 +233,9 @@ func TestTheAnswerNamesANewPlace(t *testing.T) {
 		{machine, machine, ""},
 		{box, box, ""},
 	} {
-		if got := project.Moved(lang.Printer{}, c.before, c.now); got != c.want {
+		c.now.Dir = "/web"
+		want := "From now on the agent works in /web." + newSession + c.want
+		if got := project.ChosenDir(lang.Printer{}, c.before, c.now); got != want {
 			t.Errorf("from %q to %q it says %q", c.before.Sandbox, c.now.Sandbox, got)
 		}
 	}

@@ -144,21 +144,28 @@ func (r *rig) must(err error) {
 // session stores a session with turns, each a prompt and its answer.
 func (r *rig) session(in orchestrator.ConversationID, id orchestrator.SessionID, title string, turns ...[2]string) {
 	r.t.Helper()
-	ctx := r.t.Context()
-	r.must(r.db.CreateSession(ctx, orchestrator.Session{ID: id, Conversation: in, Person: 1, Title: title, Dir: "/src", Created: noon, Used: noon}))
+	r.must(r.db.CreateSession(r.t.Context(),
+		orchestrator.Session{ID: id, Conversation: in, Person: 1, Title: title, Dir: "/src", Created: noon, Used: noon}))
 	for i, said := range turns {
-		turn := orchestrator.Turn{
-			ID: cli.TurnID(string(id) + "-" + string(rune('1'+i))), Session: id, State: orchestrator.TurnQueued, Queued: noon, Agent: "claude",
+		r.turn(orchestrator.Turn{
+			ID: cli.TurnID(string(id) + "-" + string(rune('1'+i))), Session: id,
 			Prompt: orchestrator.Prompt{Conversation: in, Person: 1, Text: said[0]},
-		}
-		r.must(r.db.EnqueueTurn(ctx, turn))
-		turn.Started = noon
-		if ok, err := r.db.StartTurn(ctx, turn, cli.Start{}); err != nil || !ok {
-			r.t.Fatal(ok, err)
-		}
-		r.must(r.db.FinishTurn(ctx, turn.ID, noon, orchestrator.Outcome{State: orchestrator.TurnDone, Text: said[1], Model: "opus"}))
-		r.must(r.db.MarkDelivered(ctx, turn.ID))
+		}, said[1])
 	}
+}
+
+// turn stores a turn that ended with an answer.
+func (r *rig) turn(t orchestrator.Turn, answer string) {
+	r.t.Helper()
+	ctx := r.t.Context()
+	t.State, t.Queued, t.Agent = orchestrator.TurnQueued, noon, "claude"
+	r.must(r.db.EnqueueTurn(ctx, t))
+	t.Started = noon
+	if ok, err := r.db.StartTurn(ctx, t, cli.Start{}); err != nil || !ok {
+		r.t.Fatal(ok, err)
+	}
+	r.must(r.db.FinishTurn(ctx, t.ID, noon, orchestrator.Outcome{State: orchestrator.TurnDone, Text: answer, Model: "opus"}))
+	r.must(r.db.MarkDelivered(ctx, t.ID))
 }
 
 func (r *rig) command(args string) {
@@ -248,6 +255,26 @@ func TestAWalkThroughTheSessions(t *testing.T) {
 	r.press("Fix the parser")
 	r.said("New session with all that was said up to there.")
 	r.shows("⑂ A better parser", "1 message", "> Fix the parser")
+}
+
+// Prompts without text have a label in the language of the chat.
+func TestPromptsWithoutText(t *testing.T) {
+	r := newRig(t)
+	r.session(here, "s1", "")
+	for id, turn := range map[cli.TurnID]orchestrator.Turn{
+		"compact": {Wants: orchestrator.Wants{Purpose: orchestrator.Purpose{Task: cli.TaskCompact}}},
+		"files":   {Prompt: orchestrator.Prompt{Attachments: []orchestrator.Attachment{{Path: "/a.png", Name: "a.png"}}}},
+		"voice":   {},
+	} {
+		turn.ID, turn.Session, turn.Prompt.Conversation, turn.Prompt.Person = id, "s1", here, 1
+		r.turn(turn, "")
+	}
+	r.command("")
+	r.press("(no text)")
+	r.press("Fork")
+	for _, want := range []string{"🗜 Compact the context", "📎 a.png", "(no text)"} {
+		r.data(want)
+	}
 }
 
 // The page of a session that is not the current one asks for its title, and a reply renames that session.

@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/cli"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -121,7 +123,7 @@ func (s *Screen) page(ctx context.Context, p lang.Printer, now orchestrator.Sess
 	}
 	for _, t := range last {
 		text = append(text, "", p.Text("sessions.last-said"),
-			"> "+render.Cut(kind(p, t)+render.OneLine(t.Prompt.Text), saidShown))
+			"> "+render.Cut(kind(p, t)+prompt(p, t), saidShown))
 		if t.Outcome.Text != "" {
 			text = append(text, render.Cut(render.Markdown(t.Outcome.Text).Text, saidShown))
 		}
@@ -167,12 +169,24 @@ func (s *Screen) turns(ctx context.Context, in orchestrator.ConversationID, id o
 	var k tgapi.Keyboard
 	for i := from; i < to; i++ {
 		t := all[len(all)-1-i]
-		text := p.Moment(t.Queued.Local()) + " " + render.Cut(kind(p, t)+render.OneLine(t.Prompt.Text), titleShown)
+		text := p.Moment(t.Queued.Local()) + " " + render.Cut(kind(p, t)+prompt(p, t), titleShown)
 		k = append(k, []tgapi.Button{newButton(text, opFork, string(t.ID), "")})
 	}
 	return tgapi.Page{
 		Text: p.Text("sessions.which-turn"), Keyboard: append(append(k, pager...), []tgapi.Button{OpenButton(p, id)}),
 	}, nil
+}
+
+// prompt returns the prompt of an entry in one line. For a prompt without text, it returns the names of the files.
+func prompt(p lang.Printer, t orchestrator.Turn) string {
+	if t.Wants.Task == cli.TaskCompact {
+		return p.Text("turn.compact-title")
+	}
+	var names []string
+	for _, a := range t.Prompt.Attachments {
+		names = append(names, "📎 "+a.Name)
+	}
+	return Title(p, cmp.Or(render.OneLine(t.Prompt.Text), strings.Join(names, ", ")))
 }
 
 // kind returns a prefix that describes the kind of an entry. It returns "" for a turn.

@@ -35,8 +35,10 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 				return "credential file"
 			}
 			reply, err := p.initialize(ctx)
-			if err != nil {
+			if err != nil && !cli.Interrupted(ctx, err) {
 				p.opts.Logger.Warn("claude does not tell how it is logged in", "err", err)
+			}
+			if err != nil {
 				return ""
 			}
 			return reply.Account.method()

@@ -115,7 +115,7 @@ var versionText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 func Version(ctx context.Context, o cli.ProviderOptions, agent cli.Agent, env []string) (string, error) {
 	out, err := Output(ctx, o.Launcher, cli.Command{Path: o.Path, Args: []string{"--version"}, Env: env,
 		For: cli.Purpose{Agent: agent}}, versionWait)
-	if err != nil {
+	if err != nil && !cli.Interrupted(ctx, err) {
 		o.Logger.Warn("an agent does not report its version", "agent", string(agent), "err", err)
 	}
 	return versionText().FindString(out), err

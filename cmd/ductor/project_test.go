@@ -39,7 +39,8 @@ func TestAChatWorksOnABranchOfAProject(t *testing.T) {
 	town.await("The agent works in " + filepath.Join(root, "shop") + "\n")
 	town.say("/project shop@fix/crash")
 	m := town.await("From now on the agent works in " + filepath.Join(root, "shop", ".worktrees", "fix-crash-"))
-	_, dir, _ := strings.Cut(strings.TrimSuffix(m.Text, "."), "works in ")
+	_, dir, _ := strings.Cut(m.Text, "works in ")
+	dir, _, _ = strings.Cut(dir, ". Your next message")
 	town.say(`go [[write path="made.txt" text="by the agent"]] [[text "done"]]`)
 	town.awaitDone(1)
 	if text, err := os.ReadFile(filepath.Join(dir, "made.txt")); err != nil || string(text) != "by the agent" {

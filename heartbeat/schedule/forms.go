@@ -240,7 +240,7 @@ func timesOf(text string) (times []timeOfDay, err error) {
 		hour, _ := strconv.Atoi(m[1]) // 0 for a word such as noon
 		minute, _ := strconv.Atoi("0" + m[2])
 		if minute > 59 || hour > 23 || m[3] != "" && (hour < 1 || hour > 12) {
-			return nil, unclearError("%q is no time of day", strings.TrimSpace(m[0]))
+			return nil, wrongTimeError(strings.TrimSpace(m[0]))
 		}
 		if m[3] != "" {
 			hour %= 12

@@ -45,6 +45,13 @@ type hint struct{ error }
 
 func (h hint) Unwrap() error { return h.error }
 
+// wrongTime is an ErrUnclear that quotes a time of day that does not exist, such as 25:00.
+type wrongTime struct{ error }
+
+func (w wrongTime) Unwrap() error { return w.error }
+
+func wrongTimeError(word string) error { return wrongTime{unclearError("%q is no time of day", word)} }
+
 func missingError(format string, args ...any) error { return hint{unclearError(format, args...)} }
 
 func unclearError(format string, args ...any) error {
@@ -137,9 +144,9 @@ const (
 )
 
 func explanation(err error) int {
-	helps := hint{}
+	helps, wrong := hint{}, wrongTime{}
 	switch {
-	case !errors.Is(err, ErrUnclear):
+	case !errors.Is(err, ErrUnclear), errors.As(err, &wrong):
 		return namedMistake
 	case errors.As(err, &helps):
 		return missingPart

@@ -146,6 +146,22 @@ func TestARequestIsWhenAndWhat(t *testing.T) {
 	}
 }
 
+// TestARequestWithAWrongTime: the error names the wrong time, and not the schedule's missing part.
+func TestARequestWithAWrongTime(t *testing.T) {
+	for text, want := range map[string]string{
+		"every day at 25:00 check the CI":     `"25:00" is no time of day`,
+		"tomorrow at 13pm check the CI":       `"13pm" is no time of day`,
+		"every friday at 9:75\ncheck the CI":  `"9:75" is no time of day`,
+		"every friday check the CI":           "say at what time",
+		"every day and 3 times check the tea": "say at what time",
+	} {
+		_, _, err := schedule.ParseRequest(text, friday, time.UTC)
+		if err == nil || !strings.HasPrefix(err.Error(), want+"; ") {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
 // FuzzSentence: a valid sentence has a time to come, and parsing its line again returns the same schedule.
 func FuzzSentence(f *testing.F) {
 	for _, s := range []string{"every weekday at 8:30 check", "in 20 minutes", "on the 1st and 15th at 9",

@@ -270,9 +270,12 @@ func (a *App) Run(ctx context.Context) error {
 	if a.envs.Sandboxes.Policy().OnHost() {
 		a.tools.owners.Check("")
 	}
+	// A check must not outlive Run: Close and Leave end the programs that it runs, which it would report as a failure.
+	checking, stopChecks := context.WithCancel(ticking)
+	defer stopChecks()
 	a.background.Go(func() {
-		a.logAgents(ticking)
-		a.checkModels(ticking)
+		a.logAgents(checking)
+		a.checkModels(checking)
 		a.releaseMemory(ticking)
 	})
 	aborts, err := a.bot.StoredAborts(ctx)

@@ -285,3 +285,17 @@ func newerArchive(t *testing.T, archive string) string {
 		return name, text
 	})(t, archive)
 }
+
+// Without a database, Write returns ErrNothing and creates no archive.
+func TestABackupBeforeTheFirstStart(t *testing.T) {
+	for _, state := range []string{t.TempDir(), filepath.Join(t.TempDir(), "none")} {
+		target := filepath.Join(t.TempDir(), "archive")
+		_, err := Write(t.Context(), target, Contents{State: state, Database: database})
+		if !errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), filepath.Join(state, database)) {
+			t.Errorf("it fails with %v", err)
+		}
+		if _, err := os.Lstat(target); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("there is an archive: %v", err)
+		}
+	}
+}

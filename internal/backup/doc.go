@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// Errors of Verify and Restore.
+// Errors of Write, Verify and Restore.
 var (
+	ErrNothing = errors.New("there is nothing to back up before the first start of ductor")
 	ErrDamaged = errors.New("the archive is damaged")
 	ErrForeign = errors.New("the archive was written by a newer ductor")
 	ErrInUse   = errors.New("there is state already")

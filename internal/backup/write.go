@@ -21,8 +21,11 @@ import (
 )
 
 // Write creates an archive at target with mode 0600, and returns its manifest. The error matches fs.ErrExist if target
-// exists. If Write fails, it leaves no archive.
+// exists. It is ErrNothing if there is no database. If Write fails, it leaves no archive.
 func Write(ctx context.Context, target string, what Contents) (m Manifest, err error) {
+	if _, err := os.Stat(filepath.Join(what.State, what.Database)); errors.Is(err, fs.ErrNotExist) {
+		return m, fmt.Errorf("%w: %s is missing", ErrNothing, filepath.Join(what.State, what.Database))
+	}
 	reserved, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return m, fmt.Errorf("back up: %w", err)

@@ -612,6 +612,15 @@ func TestCheckpointsAndDiffs(t *testing.T) {
 		strings.Count(diff, "diff --git") != 1 {
 		t.Errorf("of one path: %v\n%s", err, diff)
 	}
+	for path, want := range map[string]error{
+		"nothere.txt": orchestrator.ErrNoFile, "none/of/it": orchestrator.ErrNoFile,
+		"b.txt": nil, ".gitignore": nil, "../none": nil,
+		filepath.Join(t.TempDir(), "none"): nil,
+	} {
+		if _, err := r.DiffSince(ctx, chat, orchestrator.SinceSession, path); !errors.Is(err, want) {
+			t.Errorf("/diff %s: %v, want %v", path, err, want)
+		}
+	}
 	to, before, err := r.Return(ctx, by, point.ID, orchestrator.BeforeTurn)
 	r.must(err)
 	if got := r.sh("app", "cat a.txt .gitignore; ls"); to.Title != "good state" || got != "one\n*.log\na.txt\nx.log\n" {

@@ -3,6 +3,8 @@ package changes
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -32,6 +34,31 @@ func (s *Service) DiffSince(ctx context.Context, in orchestrator.ConversationID,
 	if path != "" && !filepath.IsAbs(path) {
 		path = filepath.Join(at.Dir, path)
 	}
+	diff, err := s.diffSince(ctx, in, at, since, path)
+	if err == nil && diff == "" && isMissing(at.Dir, path) {
+		return "", orchestrator.ErrNoFile
+	}
+	return diff, err
+}
+
+// isMissing reports whether a path below dir does not exist. It returns false if the path leads out of dir, so that
+// users cannot search this machine for files.
+func isMissing(dir, path string) bool {
+	below, err := filepath.Rel(dir, path)
+	if path == "" || err != nil || !filepath.IsLocal(below) {
+		return false
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	_, err = root.Lstat(below)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+func (s *Service) diffSince(ctx context.Context, in orchestrator.ConversationID, at git.Place,
+	since orchestrator.DiffSince, path string) (string, error) {
 	if since == orchestrator.SinceCommit {
 		return s.sinceCommit(ctx, at, path)
 	}

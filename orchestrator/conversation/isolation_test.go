@@ -11,6 +11,48 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
+// A choice of the directory in which the conversation already works, by whatever path, continues its session.
+func TestAChoiceOfTheSameDirectoryContinuesTheSession(t *testing.T) {
+	root := t.TempDir()
+	for _, dir := range []string{"real", "other"} {
+		if err := os.Mkdir(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(root, "link")
+	if err := os.Symlink("real", link); err != nil {
+		t.Fatal(err)
+	}
+	h := openAt(t, newPath(t), func(o *conversation.Options) { o.Dir, o.Roots = link, []string{root} })
+	session := func(path string) orchestrator.SessionID {
+		t.Helper()
+		if path != "" {
+			if _, err := h.SetDir(t.Context(), here, path, owner); err != nil {
+				t.Fatal(err)
+			}
+		}
+		st, err := h.Status(t.Context(), here)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.Session.ID
+	}
+	h.submit(t, here, "mine")
+	h.await(t, "done mine")
+	first := session("")
+	if first == "" {
+		t.Fatal("the conversation has no session")
+	}
+	for _, path := range []string{".", link, filepath.Join(root, "real"), "../real"} {
+		if now := session(path); now != first {
+			t.Errorf("after /cwd %s the session is %q, want %q", path, now, first)
+		}
+	}
+	if now := session("../other"); now != "" {
+		t.Errorf("in another directory the session is %q", now)
+	}
+}
+
 // The choices of a conversation apply only there, not even to another topic of the same chat.
 func TestWhatOneConversationChoosesCountsInItAlone(t *testing.T) {
 	root := t.TempDir()

@@ -25,8 +25,10 @@ func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestra
 	}
 	s, ok, err := e.currentSession(ctx, id)
 	switch {
-	case err != nil || ok && s.Conversation == conv.ID:
+	case err != nil:
 		return s, err
+	case ok && s.Conversation == conv.ID:
+		return sessions.Titled(ctx, e.opts.Store, s, t)
 	case own:
 		return e.ownSession(ctx, conv, t)
 	}
@@ -40,16 +42,15 @@ func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestra
 }
 
 func (e *Engine) newSession(conv orchestrator.Conversation, t orchestrator.Turn) orchestrator.Session {
-	var owner orchestrator.PersonID
-	if t.Prompt.Rights.OfChat() {
-		owner = t.Prompt.Person
-	}
-	return orchestrator.Session{
-		Person: owner,
-		ID:     orchestrator.SessionID(e.opts.NewID()), Conversation: conv.ID, Title: sessions.Title(t.Prompt.Text),
+	s := orchestrator.Session{
+		ID: orchestrator.SessionID(e.opts.NewID()), Conversation: conv.ID, Title: sessions.Title(t),
 		Dir: e.opts.Places.DirOf(conv), Created: e.now(), Used: e.now(),
 		AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{},
 	}
+	if t.Prompt.Rights.OfChat() {
+		s.Person = t.Prompt.Person
+	}
+	return s
 }
 
 // SideSession returns the session of a question outside of the conversation's turns; see ConsultQuestion.Session. It

@@ -164,19 +164,16 @@ func (e *Engine) SetModel(ctx context.Context, id orchestrator.ConversationID, a
 // SetDir implements bot.Desk.
 func (e *Engine) SetDir(ctx context.Context, id orchestrator.ConversationID, path string,
 	by orchestrator.PersonID) (string, error) {
-	conv, err := e.load(ctx, id)
+	_, session, _, err := e.next(ctx, id)
 	if err != nil {
 		return "", err
 	}
-	dir, err := e.opts.Places.Resolve(e.opts.Places.DirOf(conv), path)
-	if err != nil {
-		return "", err
+	dir, moves, err := e.opts.Places.Move(session.Dir, path)
+	if err != nil || !moves {
+		return dir, err
 	}
-	err = e.change(ctx, id, func(c *orchestrator.Conversation) {
-		if c.Dir != dir {
-			c.Dir, c.Session = dir, ""
-		}
-	}, orchestrator.AuditEntry{What: orchestrator.AuditDirectory, Title: dir, By: by})
+	err = e.change(ctx, id, func(c *orchestrator.Conversation) { c.Dir, c.Session = dir, "" },
+		orchestrator.AuditEntry{What: orchestrator.AuditDirectory, Title: dir, By: by})
 	if err == nil {
 		e.reopen(ctx, id)
 	}

@@ -16,7 +16,7 @@ import (
 
 // Status implements menu.Service.
 func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error) {
-	conv, _, in, err := e.next(ctx, id)
+	conv, session, in, err := e.next(ctx, id)
 	if err != nil {
 		return orchestrator.Status{}, err
 	}
@@ -25,7 +25,7 @@ func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (or
 	who, _ := e.chooseAgent(cli.AtOnce(ctx), conv, in)
 	st := orchestrator.Status{
 		Conversation: id, Agent: who.Agent, Model: who.Model, Effort: who.Effort,
-		Permission: e.permissionOf(conv, in), Dir: e.opts.Places.DirOf(conv), Sandbox: in, Role: e.roleOf(conv),
+		Permission: e.permissionOf(conv, in), Dir: session.Dir, Sandbox: in, Role: e.roleOf(conv),
 		Settings: e.settingsOf(conv), Live: e.opts.Gateway.Live(ctx),
 	}
 	st.Live.Resting = e.opts.Breakers.All(in, conv.Settings.Accounts)
@@ -62,7 +62,7 @@ func (e *Engine) addActivity(ctx context.Context, id orchestrator.ConversationID
 		return err
 	}
 	t := r.turn
-	st.Running = &orchestrator.RunningTurn{Turn: t.ID, Title: sessions.Title(t.Prompt.Text),
+	st.Running = &orchestrator.RunningTurn{Turn: t.ID, Title: sessions.Label(t),
 		Prompt: t.Prompt.Text, Message: t.Prompt.Message, Rights: t.Prompt.Rights,
 		Started: cmp.Or(t.Started, r.started)} // a restart does not change when the turn began
 	open, err := e.opts.Store.OpenApprovals(ctx)

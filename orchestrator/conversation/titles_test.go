@@ -40,3 +40,27 @@ func TestTheTitlesOfAnAgent(t *testing.T) {
 		t.Errorf("the user's title became %q", got)
 	}
 }
+
+// A session that begins with a compaction or with files has no title until the first prompt with text.
+func TestTheFirstPromptWithTextTitlesTheSession(t *testing.T) {
+	h := open(t)
+	title := func() string {
+		t.Helper()
+		st, err := h.Status(t.Context(), here)
+		if err != nil || st.Session.ID == "" {
+			t.Fatalf("status %+v, %v", st, err)
+		}
+		return st.Session.Title
+	}
+	h.compact(t)
+	if got := title(); got != "" {
+		t.Errorf("after a compaction the title is %q", got)
+	}
+	for _, prompt := range []string{"fix it", "and the docs"} {
+		h.submit(t, here, prompt)
+		h.await(t, "done "+prompt)
+		if got := title(); got != "fix it" {
+			t.Errorf("after %q the title is %q", prompt, got)
+		}
+	}
+}

@@ -1,6 +1,8 @@
 package conversation_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,7 +42,8 @@ func TestAnAgentIsOpenedAheadAsTheNextTurnWillWantIt(t *testing.T) {
 			return h.SetRole(t.Context(), here, "")
 		}},
 		{"a directory is chosen", 1, func(t *testing.T, h *house) error {
-			_, err := h.SetDir(t.Context(), here, ".", 1)
+			must(t, os.Mkdir(filepath.Join(h.root(t), "sub"), 0o755))
+			_, err := h.SetDir(t.Context(), here, "sub", 1)
 			return err
 		}},
 		{"a turn is aborted", 1, func(t *testing.T, h *house) error {

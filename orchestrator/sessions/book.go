@@ -198,10 +198,14 @@ func (b *Book) Fork(ctx context.Context, in orchestrator.ConversationID, turn cl
 	if err != nil {
 		return from, err
 	}
+	title := from.Title
+	if title != "" {
+		title = cli.Shorten("⑂ "+title, titleMax)
+	}
 	now := b.opts.Now()
 	fork := orchestrator.Session{
 		ID: orchestrator.SessionID(b.opts.NewID()), Conversation: in, Person: from.Person,
-		Title: cli.Shorten("⑂ "+from.Title, titleMax), Dir: from.Dir,
+		Title: title, Dir: from.Dir,
 		Created: now, Used: now, AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{},
 	}
 	if err := b.opts.Store.ForkSession(ctx, fork, turn); err != nil {

@@ -20,7 +20,7 @@ const (
 
 func (b *Book) exportMarkdown(ctx context.Context, s orchestrator.Session, turns []orchestrator.Turn) (string, error) {
 	var text strings.Builder
-	fmt.Fprintf(&text, "# %s\n\n%s, %s\n", s.Title, s.Dir, s.Created.UTC().Format(time.RFC3339))
+	fmt.Fprintf(&text, "# %s\n\n%s, %s\n", cmp.Or(s.Title, "Session"), s.Dir, s.Created.UTC().Format(time.RFC3339))
 	for _, t := range turns {
 		model := strings.TrimSpace(string(t.Agent) + " " + string(cmp.Or(t.Outcome.Model, t.Model)))
 		fmt.Fprintf(&text, "\n## %s%s\n\n%s\n", t.Queued.UTC().Format(time.RFC3339), exportedKind(t, model),

@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -13,13 +14,28 @@ import (
 
 const titleLength = 60
 
-// Title returns the title of a session that begins with this prompt.
-func Title(prompt string) string {
-	words := strings.Join(strings.Fields(prompt), " ")
-	if words == "" {
-		return "(files)"
+// Title returns the title that a session gets from the prompt of a turn. It returns "" if the turn compacts the
+// context, or if its prompt has only files.
+func Title(t orchestrator.Turn) string {
+	if t.Wants.Task == cli.TaskCompact {
+		return ""
 	}
-	return cli.Shorten(words, titleLength)
+	return cli.Shorten(strings.Join(strings.Fields(t.Prompt.Text), " "), titleLength)
+}
+
+// Label returns the first words of a turn's prompt. For a turn without such words, it returns the title of the turn's
+// card, which may be empty.
+func Label(t orchestrator.Turn) string { return cmp.Or(Title(t), t.Wants.Title) }
+
+// Titled gives a session without a title the title of a turn's prompt, and stores it.
+func Titled(ctx context.Context, in orchestrator.Store, s orchestrator.Session,
+	t orchestrator.Turn) (orchestrator.Session, error) {
+	title := Title(t)
+	if s.Title != "" || title == "" {
+		return s, nil
+	}
+	s.Title = title
+	return s, in.TitleSession(ctx, s.ID, "", title)
 }
 
 // titledBy is the number of entries, from the newest, whose prompts Titles compares with the title of a session.
@@ -60,14 +76,14 @@ func (s *Titles) store(ctx context.Context, in orchestrator.Store, t orchestrato
 	if err != nil {
 		return nil // the turn will report this error
 	}
-	replaces := session.Title == now.title || s.stored == agentTitle{t.Session, session.Title}
+	replaces := session.Title == "" || session.Title == now.title || s.stored == agentTitle{t.Session, session.Title}
 	if !replaces {
 		entries, err := in.History(ctx, t.Session, titledBy)
 		if err != nil {
 			return err
 		}
 		replaces = slices.ContainsFunc(append(entries, t), func(t orchestrator.Turn) bool {
-			return Title(t.Prompt.Text) == session.Title
+			return Title(t) == session.Title
 		})
 	}
 	if !replaces {

@@ -102,6 +102,16 @@ func (p Places) Resolve(base, path string) (string, error) {
 	return "", orchestrator.ErrOutsideRoot
 }
 
+// Move resolves a path like Resolve, relative to the current directory. It also reports whether the result is another
+// directory than the current one.
+func (p Places) Move(current, path string) (dir string, moves bool, err error) {
+	if dir, err = p.Resolve(current, path); err != nil {
+		return "", false, err
+	}
+	here, err := filepath.EvalSymlinks(current)
+	return dir, err != nil || here != dir, nil // a current directory that is gone is another one
+}
+
 // CheckDir checks the directory of a session again before each turn, because an agent may have replaced it by a
 // symbolic link. The error is a *cli.Failure.
 func (p Places) CheckDir(dir string) error {
