@@ -16,14 +16,13 @@ type process struct {
 	mark cli.Mark
 }
 
-// Begin implements cli.Process. It also stores m, the start of a turn, in p.
 func (p *process) Begin(ctx context.Context, m cli.Mark) error {
 	if err := p.Process.Begin(ctx, m); err != nil {
 		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.mark = m
+	p.mark = m // for updateNote
 	return nil
 }
 

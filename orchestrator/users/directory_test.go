@@ -130,7 +130,7 @@ func TestAnInvitationOutlivesARestart(t *testing.T) {
 	}
 }
 
-// The invitations of a user who may no longer manage users let nobody in, not even this user.
+// The invitations of a user who may no longer manage users are invalid, also for this user.
 func TestAnInvitationNeedsItsInviter(t *testing.T) {
 	for name, end := range map[string]func(r *rig) error{
 		"removed":    func(r *rig) error { return r.Remove(r.t.Context(), asOwner, ann) },
