@@ -52,7 +52,7 @@ func (g *Git) Open(ctx context.Context, at Place) (*Repo, error) {
 	}
 	out, err := execute(ctx, launcher, command{
 		args: []string{"rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir", "--git-path",
-			"objects", "--git-common-dir"},
+			"objects", "--git-common-dir", "--show-object-format"},
 		dir: at.Dir, env: gitEnv(safeSettings("")), timeout: commandTimeout, limit: 1 << 20,
 	})
 	var exit *ExitError
@@ -66,12 +66,12 @@ func (g *Git) Open(ctx context.Context, at Place) (*Repo, error) {
 		return nil, err
 	}
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
-	if len(lines) != 4 { // a path contains a line break
+	if len(lines) != 5 { // a path contains a line break
 		return nil, fmt.Errorf("%w: its path has a line break", orchestrator.ErrNoRepository)
 	}
 	shadow := path.Join(lines[1], "ductor")
 	if at.In == "" {
-		if shadow, err = g.privateShadow(lines[1]); err != nil {
+		if shadow, err = g.privateShadow(lines[1], lines[4]); err != nil {
 			return nil, err
 		}
 	}
@@ -79,10 +79,14 @@ func (g *Git) Open(ctx context.Context, at Place) (*Repo, error) {
 		objects: lines[2], common: lines[3], mu: g.lockOf(lines[1])}, nil
 }
 
-// privateShadow returns the shadow directory of a Git directory on this host.
-func (g *Git) privateShadow(gitDir string) (string, error) {
+// privateShadow returns the shadow directory of a Git directory on this host. Earlier versions of ductor created shadow
+// directories only with SHA-1 object IDs, so the format of other IDs is a part of the name.
+func (g *Git) privateShadow(gitDir, format string) (string, error) {
 	if err := os.MkdirAll(g.private, 0o700); err != nil {
 		return "", fmt.Errorf("create the directory of snapshots: %w", err)
+	}
+	if format != "sha1" {
+		gitDir += "\x00" + format
 	}
 	sum := sha256.Sum256([]byte(gitDir))
 	return filepath.Join(g.private, hex.EncodeToString(sum[:16])), nil
