@@ -99,6 +99,13 @@ func deleteTree(dir, entry string) (err error) {
 			}
 		}
 	}
+	left, err := fs.ReadDir(tree.FS(), ".")
+	if err == nil && len(left) > 1 { // without .git, the worktree could not be removed once more
+		err = fmt.Errorf("%s is still in use", dir)
+	}
+	if err != nil {
+		return err
+	}
 	if err := tree.Remove(".git"); err != nil {
 		return err
 	}
