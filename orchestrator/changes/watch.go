@@ -3,6 +3,7 @@ package changes
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -80,6 +81,19 @@ func (s *Service) Watch(t orchestrator.Turn, dir string, resumed bool) orchestra
 	return w
 }
 
+// dropOthers drops the repositories that are not in kept. It leaves the trees of the others as they are, because a newer
+// snapshot may have replaced them.
+func (b *before) dropOthers(kept []*git.Repo) {
+	var repos []*git.Repo
+	var trees []orchestrator.SnapshotTree
+	for i, tree := range b.trees {
+		if slices.Contains(kept, b.repos[i]) {
+			repos, trees = append(repos, b.repos[i]), append(trees, tree)
+		}
+	}
+	b.repos, b.trees = repos, trees
+}
+
 // takeBefore takes the snapshot before the turn. If the turn began before a restart of ductor, it loads the snapshot
 // that the previous process took.
 func (w *watch) takeBefore(ctx context.Context) {
@@ -111,13 +125,13 @@ func (w *watch) takeBefore(ctx context.Context) {
 	if !keep {
 		return
 	}
-	repos, trees, err = keepTrees(ctx, repos, trees, beforeRef(w.turn.ID))
+	kept, _, err := keepTrees(ctx, repos, trees, beforeRef(w.turn.ID))
 	if err != nil {
 		w.s.opts.Log.Warn("store a snapshot", "turn", w.turn.ID, "err", err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.before.repos, w.before.trees = repos, trees
+	w.before.dropOthers(kept)
 }
 
 // keepTrees creates a ref for each tree, and returns the repositories and trees without those repositories to which Git
