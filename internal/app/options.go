@@ -141,6 +141,13 @@ func (a *App) onBackground(conversation cli.Conversation, r cli.BackgroundResult
 	a.orchestrator.Background(conversation, r)
 }
 
+func (a *App) places(cfg config.Config) workplace.Places {
+	return workplace.Places{
+		Dir: cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots, AddDirs: cfg.Projects.AddDirs,
+		UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), Sandboxes: a.envs.Sandboxes.Policy(),
+	}
+}
+
 func conversationOptions(cfg config.Config, a *App) conversation.Options {
 	o := conversation.Options{
 		Store: turnStore{a.db, a.jobEnded}, Orders: a.db, Disk: a.db, Snapshots: a.changes,
@@ -148,10 +155,7 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		Tokens: side.Tokens{Try: a.tools.tokens.try, Keep: a.tools.tokens.keep},
 		Chat:   viewedChat{a.bot.Chat(), a.attached.hub},
 		Live:   func() conversation.TurnOptions { return a.now().turns },
-		Places: workplace.Places{
-			Dir: cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots, AddDirs: cfg.Projects.AddDirs,
-			UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), Sandboxes: a.envs.Sandboxes.Policy(),
-		},
+		Places: a.places(cfg),
 		Policy: approval.Policy{
 			Screen: viewedScreen{a.bot.Chat(), a.attached.hub}, Approvers: a.approvers, Protected: ownFiles(cfg),
 			ApprovalTimeout: cfg.Permissions.AskTimeout,
@@ -202,7 +206,7 @@ func (a *App) shortener() side.Shortener {
 func consultOptions(cfg config.Config, a *App) consult.Options {
 	return consult.Options{
 		Side: a.side(), Store: a.db, Session: a.orchestrator.SideSession, Names: a.db,
-		SideRequest: a.orchestrator.SideRequest, Now: time.Now, Logger: a.Log,
+		SideRequest: a.orchestrator.SideRequest, CheckDir: a.places(cfg).CheckDir, Now: time.Now, Logger: a.Log,
 		Budget:  func() int { return a.now().turns.Sessions.HandoffTokens },
 		Works:   consult.Works{AskFor: a.orchestrator.AskFor, Decide: a.gateway().Decide, Audit: a.db.RecordAudit},
 		Shorten: a.shortener(),

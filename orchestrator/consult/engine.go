@@ -30,7 +30,8 @@ type Options struct {
 	// SideRequest returns a request without a prompt, with the environment and the directory that the conversation's
 	// next turn would use.
 	SideRequest func(ctx context.Context, in orchestrator.ConversationID) (cli.Request, error)
-	Budget      func() int // maximum number of tokens of history in a question
+	CheckDir    func(dir string) error // returns an error if no agent may work in a turn's directory any more
+	Budget      func() int             // maximum number of tokens of history in a question
 	Shorten     side.Shortener
 	Works       Works
 	Now         func() time.Time
@@ -107,7 +108,7 @@ func (e *Engine) consult(ctx context.Context, q orchestrator.ConsultQuestion,
 // must not reach another environment by a question, for example after a user chose another project for the next turn.
 func (e *Engine) place(ctx context.Context, q orchestrator.ConsultQuestion) (cli.Request, error) {
 	if q.For != nil {
-		return placeOf(q.For.Request), nil
+		return placeOf(q.For.Request), e.opts.CheckDir(q.For.Request.Dir)
 	}
 	return e.opts.SideRequest(ctx, q.Conversation)
 }

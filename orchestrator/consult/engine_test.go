@@ -150,7 +150,8 @@ func engine(answer func(ctx context.Context, req cli.Request) cli.Result) (*agen
 	a.answer, a.at = answer, cli.Request{Dir: "/work", Permission: cli.Bypass, AllowedTools: []string{"Bash"}}
 	client := side.Client{Gateway: a, NewID: a.newID}
 	return a, New(Options{
-		Side: client, Store: a.stored, Session: a.stored.session, Names: a.stored,
+		CheckDir: func(string) error { return nil },
+		Side:     client, Store: a.stored, Session: a.stored.session, Names: a.stored,
 		Budget: func() int { return 1000 }, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Shorten:     side.Shortener{Side: client, Logger: slog.New(slog.DiscardHandler)},
 		SideRequest: func(context.Context, orchestrator.ConversationID) (cli.Request, error) { return a.at, nil },

@@ -99,7 +99,7 @@ func (w *three) start() {
 	talks := conversation.New(o)
 	client := side.Client{Gateway: gateway, NewID: newID}
 	w.process = &process{db: db, talks: talks, shown: chat, consults: consult.New(consult.Options{
-		Side: client, Store: db, Session: talks.SideSession, Names: db, SideRequest: talks.SideRequest,
+		CheckDir: o.Places.CheckDir, Side: client, Store: db, Session: talks.SideSession, Names: db, SideRequest: talks.SideRequest,
 		Budget:  func() int { return w.budget },
 		Shorten: side.Shortener{Side: client, Logger: log}, Now: time.Now, Logger: log,
 		Works: consult.Works{Audit: func(context.Context, ...orchestrator.AuditEntry) error { return nil }},

@@ -35,6 +35,9 @@ func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.Co
 		return orchestrator.ConsultAnswer{}, err
 	}
 	defer leave()
+	if err := e.opts.CheckDir(w.For.Request.Dir); err != nil {
+		return orchestrator.ConsultAnswer{}, err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(w.For.Life, func() { cancel(context.Cause(w.For.Life)) })()

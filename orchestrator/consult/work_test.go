@@ -54,7 +54,8 @@ func (s *workRig) open() *Engine {
 	s.agents, s.waits = newAgents(), map[cli.ApprovalID]chan cli.Decision{}
 	client := side.Client{Gateway: s, NewID: s.newID}
 	return New(Options{
-		Side: client, Store: s.stored, Session: s.stored.session, Names: s.stored,
+		CheckDir: func(string) error { return nil },
+		Side:     client, Store: s.stored, Session: s.stored.session, Names: s.stored,
 		Budget: func() int { return 1000 }, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Shorten: side.Shortener{Side: client, Logger: slog.New(slog.DiscardHandler)},
 		Works: Works{
