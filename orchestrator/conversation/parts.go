@@ -17,8 +17,7 @@ import (
 // join merges a waiting turn into the turn to which its prompt belongs (Prompt.PartOf), if that turn is waiting, too.
 func (c *conversation) join(ctx context.Context, t orchestrator.Turn) (joined bool, err error) {
 	c.do(func(c *conversation) {
-		of := slices.IndexFunc(c.queue, func(w waiting) bool { return w.turn.Prompt.Message == t.Prompt.PartOf })
-		i := c.find(t.ID)
+		of, i := c.ofMessage(t.Prompt.PartOf), c.find(t.ID)
 		if of < 0 || i < 0 {
 			return
 		}

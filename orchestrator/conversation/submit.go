@@ -181,7 +181,7 @@ func (e *Engine) CancelQueued(_ context.Context, id cli.TurnID, by orchestrator.
 func (e *Engine) EditQueued(ctx context.Context, id orchestrator.ConversationID, message int,
 	text string) (edited bool, err error) {
 	err = e.do(id, func(c *conversation) error {
-		i := slices.IndexFunc(c.queue, func(w waiting) bool { return w.turn.Prompt.Message == message })
+		i := c.ofMessage(message)
 		if i < 0 || c.queue[i].turn.Prompt.Text == text {
 			return nil
 		}
@@ -189,6 +189,17 @@ func (e *Engine) EditQueued(ctx context.Context, id orchestrator.ConversationID,
 		return err
 	})
 	return edited, err
+}
+
+// ofMessage returns the index of the waiting turn with the prompt from a message, or -1. It searches from the end of the
+// queue: a compaction that a user chose for the failed turn of the message waits before the turn that repeats the prompt.
+func (c *conversation) ofMessage(message int) int {
+	for i, w := range slices.Backward(c.queue) {
+		if w.turn.Prompt.Message == message {
+			return i
+		}
+	}
+	return -1
 }
 
 // updatePrompt changes the prompt of a waiting turn. i is the index of this turn in the queue. updatePrompt returns
