@@ -252,6 +252,9 @@ func (t *Turn) modeActions() (actions []orchestrator.Action) {
 		return nil
 	}
 	for _, mode := range cli.PermissionModes() {
+		if t.turn.Prompt.Rights.ModeIn(mode, "") != mode {
+			continue // this turn could not run in the mode
+		}
 		if req.Permission = mode; mode != cli.Bypass && gateway.CannotHold(t.turn.Agent, req) == "" {
 			actions = append(actions, orchestrator.ActionMode(mode))
 		}
