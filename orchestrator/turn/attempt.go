@@ -64,10 +64,14 @@ func (a *attempt) run() cli.Result {
 	a.start.Conversation.RequestReady(a.turn, a.req, &a.promptSent)
 	req := a.req // a copy, because a.req may change while the attempt runs
 	a.known = handoff.NewKnowledge(a.runner.opts.Store, a.turn, a.start.Session.AgentSessions[a.turn.AgentEnv()])
+	project := a.req.Project
+	if a.resumes {
+		project = cli.WithProject // the agent may use the settings; this only affects what approvals show
+	}
 	redactor := NewRedactor(a.runner.opts.Spawn, func() *secrets.Set { return a.runner.opts.Secrets(req) })
 	a.Events.Redact(redactor)
 	a.requests = a.runner.opts.Approvals.Open(a.ctx, approval.RunningTurn{
-		Turn: a.turn, Dir: a.req.Dir, Project: a.req.Project, Mode: a.req.Permission,
+		Turn: a.turn, Dir: a.req.Dir, Project: project, Mode: a.req.Permission,
 		Tools: ToolsOf(a.turn.Agent, a.req), Allowed: a.req.AllowedTools, Resumed: a.resumes,
 		Known: redactor.Known, Learn: redactor.Learn, Show: a.Events.Show,
 	})
