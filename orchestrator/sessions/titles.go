@@ -31,12 +31,16 @@ func Label(t orchestrator.Turn) string { return cmp.Or(Title(t), t.Wants.Title) 
 func Titled(ctx context.Context, in orchestrator.Store, s orchestrator.Session,
 	t orchestrator.Turn) (orchestrator.Session, error) {
 	title := Title(t)
-	if s.Title != "" || title == "" {
+	if s.Title != "" && s.Title != formerNoTitle || title == "" {
 		return s, nil
 	}
+	former := s.Title
 	s.Title = title
-	return s, in.TitleSession(ctx, s.ID, "", title)
+	return s, in.TitleSession(ctx, s.ID, former, title)
 }
+
+// formerNoTitle is the title that earlier versions of ductor gave to sessions whose first prompt had no text.
+const formerNoTitle = "(files)"
 
 // titledBy is the number of entries, from the newest, whose prompts Titles compares with the title of a session.
 const titledBy = 20
@@ -76,7 +80,8 @@ func (s *Titles) store(ctx context.Context, in orchestrator.Store, t orchestrato
 	if err != nil {
 		return nil // the turn will report this error
 	}
-	replaces := session.Title == "" || session.Title == now.title || s.stored == agentTitle{t.Session, session.Title}
+	replaces := slices.Contains([]string{"", formerNoTitle, now.title}, session.Title) ||
+		s.stored == agentTitle{t.Session, session.Title}
 	if !replaces {
 		entries, err := in.History(ctx, t.Session, titledBy)
 		if err != nil {
