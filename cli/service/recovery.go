@@ -114,7 +114,8 @@ func reusable(r cli.Result) bool {
 		return true
 	}
 	switch r.Err.Kind {
-	case cli.LimitReached, cli.Overloaded, cli.APIFailed, cli.Refused, cli.AnswerCut, cli.ModelRefused, cli.DeniedTools:
+	case cli.NotRun, cli.LimitReached, cli.Overloaded, cli.APIFailed, cli.Refused, cli.AnswerCut, cli.ModelRefused,
+		cli.DeniedTools:
 		return true
 	default:
 		return false
