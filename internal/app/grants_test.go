@@ -63,6 +63,18 @@ func (r *reloadRig) threeUsers(more string) {
 	}
 }
 
+// appendText appends a text to the file.
+func (r *reloadRig) appendText(text string) {
+	r.t.Helper()
+	before, err := os.ReadFile(r.path)
+	if err == nil {
+		err = os.WriteFile(r.path, append(before, text...), 0o600)
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 // restart simulates the next start, which uses the file.
 func (r *reloadRig) restart() {
 	r.t.Helper()
@@ -153,6 +165,10 @@ func alarmCases() map[string]grantCase {
 			r.threeUsers(", 66")
 			r.addOpenCode()
 		}, want: map[int64][]string{1: {alarm, addedUser, "opencode"}, 3: {alarm, addedUser}}},
+		"an added agent whose arguments are in the file": {change: func(r *reloadRig) {
+			r.appendText("[agents.acp.opencode]\nargs = [\"run\", \"evil\"]\n")
+			r.addOpenCode()
+		}, want: map[int64][]string{1: {alarm, "opencode"}, 3: {alarm, "opencode"}}},
 	}
 }
 

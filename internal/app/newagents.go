@@ -104,15 +104,15 @@ func (a *App) addAgent(ctx context.Context, by orchestrator.Press, id string) er
 	if err != nil {
 		return fmt.Errorf("%w: %w", menu.ErrNotLoaded, err)
 	}
+	e, _ := acp.FindEntry(id)
 	expected := r.before
 	expected.Agents = maps.Clone(expected.Agents)
-	expected.Agents[id] = r.after.Agents[id]
+	maps.Copy(expected.Agents, grantsOf(config.Config{Agents: config.Agents{}.With(e)}).Agents)
 	if len(r.after.changes(lang.Printer{}, expected)) > 0 {
 		a.raiseAlarm(ctx, "config.changed")
 		return nil
 	}
 	a.announceReload(ctx, owners, r, func(p lang.Printer) string {
-		e, _ := acp.FindEntry(id)
 		return p.Text("config.added-by", a.bot.Chat().UserName(by.Person), e.Name)
 	})
 	return nil

@@ -118,9 +118,10 @@ func (a *App) examiner() func(context.Context) checks.Report {
 		agents := a.agents(a.now().Config)
 		e := Examined{Running: agents.cfg, Agents: agents.providers(agents.hostEnv(a.host))}
 		if a.Load != nil {
-			var read reading
-			read, e.Mistakes = a.readAgain()
-			e.Changes = read.changes
+			a.reloading.Lock()
+			read, err := a.readAgain()
+			a.reloading.Unlock()
+			e.Mistakes, e.Changes = err, read.changes
 		}
 		return a.Examine(ctx, e)
 	}
