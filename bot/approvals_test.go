@@ -227,7 +227,7 @@ func TestASecretIsTakenOutOfTheChat(t *testing.T) {
 	})
 }
 
-// A reply is a reason only from the user who was asked for it, and only for a while.
+// A message that is no reply is a reason only from the user who was asked for it, and only for a while.
 func TestReasonsAreThoseThatWereAskedFor(t *testing.T) {
 	withApprovals(t, agentAsking(bash("a", gitStatus)), func(s *approvalRig) {
 		s.begin()
@@ -236,13 +236,27 @@ func TestReasonsAreThoseThatWereAskedFor(t *testing.T) {
 		s.card("Queued")
 		s.press(m, "Deny with reason…")
 		time.Sleep(11 * time.Minute)
-		s.say("too late", telegram.ReplyTo(m.ID))
-		s.card("Tap a button on the card: a text decides nothing.")
-		s.say("and without a reply")
+		s.say("too late without a reply")
 		s.press(s.card("May Claude"), "‹ Back")
 		s.say("taken back")
+		s.say("and as a reply", telegram.ReplyTo(m.ID))
+		s.card("Tap a button on the card: a text decides nothing, except after “Deny with reason…”.")
 		s.wantTold()
 		s.wantQueued(3)
+	})
+}
+
+// A reply to a card that asks for a reason is the reason, at any time.
+func TestALateReplyIsTheReason(t *testing.T) {
+	withApprovals(t, agentAsking(bash("a", gitStatus)), func(s *approvalRig) {
+		s.begin()
+		m := s.card("May Claude")
+		s.press(m, "Deny with reason…")
+		time.Sleep(11 * time.Minute)
+		s.say("too dear", telegram.ReplyTo(m.ID))
+		s.card("⛔ Denied: too dear")
+		s.wantTold("a false too dear[]")
+		s.wantQueued(0)
 	})
 }
 

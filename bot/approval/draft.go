@@ -30,6 +30,12 @@ type draft struct {
 // accepts reports whether the draft waits for a message of this user: a reason for a denial, or an answer to a question.
 func (d draft) accepts(m orchestrator.Press) bool { return d.View.asksForText() && d.Accepts(m) }
 
+// acceptsReply reports whether a message replies to a card that asks for a text. Any user who may decide the approval
+// may send it, at any time after the button was pressed.
+func (d draft) acceptsReply(m Message) bool {
+	return m.ReplyTo != 0 && d.View.asksForText() && m.Arrived.After(d.Pressed)
+}
+
 // applied reports whether one of the updates has already changed the draft. If this is not the case, it records that
 // all of them now have.
 func (d *draft) applied(updates []int64) bool {

@@ -87,11 +87,12 @@ func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 }
 
 // AnswersNewer reports whether Reply would use the message for an approval or question that is newer than since, or for
-// which the user pressed a button after since.
+// which the user pressed a button after since. It returns true if it cannot find out, because Reply then explains this
+// to the user.
 func (s *Screen) AnswersNewer(ctx context.Context, m Message, since time.Time) bool {
 	e, approval, err := s.addressee(ctx, m)
 	if err != nil || e == nil {
-		return false
+		return err != nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,14 +206,14 @@ func optionOf(q cli.Question, text string) int {
 	})
 }
 
-// denyWithReason denies the request if the user pressed the button that asks for a reason. The reason is the text of
-// the message. If the request is already closed, denyWithReason does nothing, and the message becomes a prompt.
+// denyWithReason denies the request if the message is the reason for which a pressed button asks. If the request is already closed, denyWithReason does nothing, and the message becomes a prompt.
 func (s *Screen) denyWithReason(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	denied := a.State == orchestrator.ApprovalDenied && a.By == m.User && !d.changedBy(m.Updates)
+	isReason := d.accepts(m.press()) || d.acceptsReply(m)
 	switch {
-	case denied, !d.accepts(m.press()) && a.WhyClosed(s.o.Now()) != nil:
+	case denied, !isReason && a.WhyClosed(s.o.Now()) != nil:
 		return Outcome{}
-	case !d.accepts(m.press()):
+	case !isReason:
 		return Outcome{Handling: MarkHandled, Text: s.view(a).whyNoText(d)}
 	case a.Request.Deaf:
 		return s.denyAndPrompt(ctx, m, e, a)

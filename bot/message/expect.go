@@ -44,15 +44,13 @@ func (e Expectation) follows(m orchestrator.Press) bool {
 	return len(m.Updates) > 0 && m.Updates[0] < e.Press
 }
 
-// asking is the message of the bot that asked a user for a text last. It is stored in the database. Without Message and
-// Key, no message has asked since the press.
+// asking is the message of the bot that asked a user for a text last. It is stored in the database.
 type asking struct {
 	Expectation
 	Message int    `json:"message,omitempty"` // ID of the message; 0 if only its key is known
 	Key     string `json:"key,omitempty"`     // key of the message
+	Cleared bool   `json:"cleared,omitempty"` // set by Clear: no message has asked since the press
 }
-
-func (a asking) cleared() bool { return a.Message == 0 && a.Key == "" && !a.Pressed.IsZero() }
 
 func askingKey(in orchestrator.ConversationID, user orchestrator.PersonID) string {
 	return fmt.Sprint("expects@", in.Key(), "/", user)
@@ -69,7 +67,7 @@ func (e Expectation) Save(ctx context.Context, in orchestrator.CardStore, conver
 func Clear(ctx context.Context, in orchestrator.CardStore, by orchestrator.Press) error {
 	e := Expect(by, time.Time{})
 	e.Until = time.Time{}
-	return e.Save(ctx, in, by.Conversation, 0, "")
+	return SaveValue(ctx, in, askingKey(by.Conversation, by.Person), asking{Expectation: e, Cleared: true})
 }
 
 // Journal finds messages, and stores which of them ask for a text.
@@ -86,7 +84,7 @@ func Expected(ctx context.Context, in Journal, m orchestrator.Press) (id int, si
 	switch {
 	case err != nil:
 		return 0, time.Time{}, err
-	case a.cleared() && !a.follows(m):
+	case a.Cleared && !a.follows(m):
 		return 0, a.Pressed, nil
 	case !a.Accepts(m):
 		return 0, time.Time{}, nil
