@@ -221,7 +221,7 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 // The answer to /cwd names the new session of another folder, and that nothing changes in the same folder.
 func TestCwdNamesWhatChanges(t *testing.T) {
 	for path, want := range map[string]string{
-		".": "The agent already works in /home/u. Nothing has changed.",
+		".": "The agent already works in /home/u.",
 		"src": "From now on the agent works in /home/u/src. Your next message begins a new session; " +
 			"/sessions has the earlier ones.",
 	} {

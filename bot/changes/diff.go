@@ -127,6 +127,9 @@ func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (
 	if errors.Is(err, orchestrator.ErrNoChanges) && by.May(orchestrator.ReachFiles) {
 		a, err = s.since(ctx, by, 0, orchestrator.SinceCommit, false, path)
 	}
+	if errors.Is(err, orchestrator.ErrNoChanges) {
+		return tgapi.Answer{Text: p.Text("changes.same")}, nil
+	}
 	if why := s.why(by.Conversation, err); why != "" {
 		return tgapi.Answer{Text: why}, nil
 	}
@@ -162,7 +165,8 @@ func (s *Screen) pressSince(ctx context.Context, by orchestrator.Press, messageI
 func (s *Screen) since(ctx context.Context, by orchestrator.Press, messageID int, since orchestrator.DiffSince,
 	dark bool, path string) (tgapi.Answer, error) {
 	if since == orchestrator.SinceCommit && !by.May(orchestrator.ReachFiles) {
-		return tgapi.Answer{}, orchestrator.ErrNotAllowed // the changes need not be those of turns of this conversation
+		// The changes need not be those of turns of this conversation.
+		return tgapi.Answer{Text: s.o.Lang.Of(by.Conversation.Chat).Text("common.not-for-viewers")}, nil
 	}
 	diff, err := s.o.Changes.DiffSince(ctx, by.Conversation, since, path)
 	missing := errors.Is(err, orchestrator.ErrNoFile)

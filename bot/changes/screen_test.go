@@ -345,7 +345,7 @@ func TestAViewerSeesTheChangesOfTurns(t *testing.T) {
 	}
 	for _, data := range []string{"s:cl", "s:cd", "s:clx"} {
 		a, err := b.screen().Press(t.Context(), viewer, tgapi.Pressed{Message: 9}, data)
-		if err != nil || len(a.Messages) > 0 || !strings.HasPrefix(a.Text, "Only users whom the owner listed") {
+		if err != nil || len(a.Messages) > 0 || !strings.HasPrefix(a.Text, "You may read this chat, but not change anything.") {
 			t.Errorf("%s shows %q, %v", data, shown(a), err)
 		}
 	}

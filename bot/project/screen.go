@@ -84,7 +84,8 @@ func ChosenDir(p lang.Printer, before, now orchestrator.Status) string {
 	if now.Dir == before.Dir {
 		return p.Text("project.already-there", now.Dir)
 	}
-	return p.Text("project.opened", now.Dir) + " " + p.Text("project.new-session") + moved(p, before, now)
+	// A tap shows only the start of a long text, and a changed mode matters most.
+	return p.Text("project.opened", now.Dir) + moved(p, before, now) + " " + p.Text("project.new-session")
 }
 
 // moved returns a text about the environment in which the conversation works now, such as a sandbox. It returns "" if

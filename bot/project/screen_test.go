@@ -234,7 +234,7 @@ func TestTheAnswerNamesANewPlace(t *testing.T) {
 		{box, box, ""},
 	} {
 		c.now.Dir = "/web"
-		want := "From now on the agent works in /web." + newSession + c.want
+		want := "From now on the agent works in /web." + c.want + newSession
 		if got := project.ChosenDir(lang.Printer{}, c.before, c.now); got != want {
 			t.Errorf("from %q to %q it says %q", c.before.Sandbox, c.now.Sandbox, got)
 		}
