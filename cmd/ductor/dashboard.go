@@ -22,6 +22,7 @@ import (
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/store"
+	"ductor/lang"
 	"ductor/orchestrator"
 	"ductor/web"
 	"ductor/web/dashboard"
@@ -252,8 +253,8 @@ func (o *overview) jobs(ctx context.Context, _ time.Time, v *dashboard.Overview)
 		if j.Last != nil {
 			one.Last, one.Result, one.Failed = j.Last.Ended, string(j.Last.State),
 				j.Last.State == orchestrator.RunFailed
-			if j.Last.Result.Reason != "" {
-				one.Result += ": " + j.Last.Result.Reason
+			if why := j.Last.Result.Explain(lang.Printer{}); why != "" {
+				one.Result += ": " + why
 			}
 		}
 		v.Jobs = append(v.Jobs, one)

@@ -57,13 +57,14 @@ func TestAnEarlierVoiceMessageIsNotTheTextThatWasAskedFor(t *testing.T) {
 // question, and the message after that is the name.
 func TestTheNextMessageAnswersTheNewestQuestion(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) { cfg.Agents.Default = "codex" })
-	job := town.say(`/cron every weekday at 8:30 [[text "the CI is green"]]`)
+	town.say(`/cron every weekday at 8:30 [[text "the CI is green"]]`)
 	town.press("✏️ Change")
 	town.press("⚙️ More")
 	town.press("Name")
 	town.await("Reply to this message with its new name.")
+	town.say("/status")
 	town.chat.Person().Send(town.chat, `[[start]] [[question "Which database?" echo=1]] [[text " is the answer"]]`,
-		telegram.ReplyTo(job.ID))
+		telegram.ReplyTo(town.await("Nothing is running").ID))
 	asked := town.awaitButton("✖ Don't answer")
 	town.awaitKnown(asked)
 	town.say("MariaDB")
@@ -83,9 +84,9 @@ func TestTheNextMessageAfterNewStartsASession(t *testing.T) {
 	town.press("⚙️ More")
 	town.press("Name")
 	town.await("Reply to this message with its new name.")
-	status := town.say("/status")
+	town.say("/status")
 	town.chat.Person().Send(town.chat, `[[start]] [[question "Which database?" echo=1]] [[text " is the answer"]]`,
-		telegram.ReplyTo(status.ID))
+		telegram.ReplyTo(town.await("Nothing is running").ID))
 	asked := town.awaitButton("✖ Don't answer")
 	town.awaitKnown(asked)
 	town.say("/new")

@@ -12,7 +12,7 @@ var imports = map[string][]string{
 	"cmd/ductor": {
 		"internal/app", "internal/app/environment", "bot/tgapi", "orchestrator", "cli", "cli/host", "internal/config",
 		"internal/doctor", "internal/store", "internal/runner", "internal/sim/agent", "internal/sim/telegram", "mcp/relay",
-		"internal/attach/client", "internal/statesocket", "web", "web/dashboard", "web/demo", "cmd/ductor/sub",
+		"lang", "internal/attach/client", "internal/statesocket", "web", "web/dashboard", "web/demo", "cmd/ductor/sub",
 		"internal/keys", "internal/secrets", "internal/nearest", "internal/terminal", "internal/terminal/hook",
 	},
 	"cmd/ductor/sub": {
