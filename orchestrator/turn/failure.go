@@ -168,7 +168,7 @@ func (t *Turn) Failed(f *cli.Failure) orchestrator.Outcome {
 	if f.Kind == cli.BadOutput {
 		out.Recovery.Raw = f.Detail
 	}
-	if last, again := t.refusedBefore(); f.Kind == cli.Refused && again {
+	if last, again := t.refusedBefore(f); again {
 		key := lang.Key("turn.refused-again")
 		if last.Prompt.HasPicture() || t.turn.Prompt.HasPicture() {
 			key = "turn.picture-refused"
@@ -204,7 +204,7 @@ func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 	out := orchestrator.Recovery{Kind: f.Kind}
 	later := o.Later && f.ResetAt.After(o.Now()) && !orchestrator.IsJobTurn(t.turn.ID)
 	offer := orchestrator.RemedyOf(f.Kind).Offer
-	if _, again := t.refusedBefore(); f.Kind == cli.Refused && again {
+	if _, again := t.refusedBefore(f); again {
 		offer = []orchestrator.Action{orchestrator.ActionFresh}
 	}
 	if f.Kind == cli.NotRun {
@@ -262,11 +262,11 @@ func (t *Turn) modeActions() (actions []orchestrator.Action) {
 	return actions
 }
 
-// refusedBefore returns the previous turn of this session if it failed in the same way (cli.Refused), with the same
-// agent. If so, the session may contain something that makes every prompt fail, such as a picture that the model's API
-// cannot read.
-func (t *Turn) refusedBefore() (orchestrator.Turn, bool) {
-	if t.turn.Session == "" {
+// refusedBefore returns the previous turn of this session if both turns failed with cli.Refused, with the same agent.
+// The session may then contain something that makes every prompt fail, such as a picture that the model's API cannot
+// read. f is the failure of this turn.
+func (t *Turn) refusedBefore(f *cli.Failure) (orchestrator.Turn, bool) {
+	if f.Kind != cli.Refused || t.turn.Session == "" {
 		return orchestrator.Turn{}, false
 	}
 	last, err := t.runner.opts.Store.History(t.record, t.turn.Session, 1)
