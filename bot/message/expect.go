@@ -22,7 +22,14 @@ const patience = 10 * time.Minute
 
 // Expect returns the expectation of a message that asks a user for a text from now on, because of a press.
 func Expect(by orchestrator.Press, now time.Time) Expectation {
-	e := Expectation{From: by.Person, Until: now.Add(patience), Pressed: by.Arrived}
+	e := expectationOf(by)
+	e.Until = now.Add(patience)
+	return e
+}
+
+// expectationOf returns an Expectation that contains only a press.
+func expectationOf(by orchestrator.Press) Expectation {
+	e := Expectation{From: by.Person, Pressed: by.Arrived}
 	if len(by.Updates) > 0 {
 		e.Press = by.Updates[0]
 	}
@@ -65,9 +72,8 @@ func (e Expectation) Save(ctx context.Context, in orchestrator.CardStore, conver
 
 // Clear ends the last expectation of a user, because the user starts something else, such as a new session.
 func Clear(ctx context.Context, in orchestrator.CardStore, by orchestrator.Press) error {
-	e := Expect(by, time.Time{})
-	e.Until = time.Time{}
-	return SaveValue(ctx, in, askingKey(by.Conversation, by.Person), asking{Expectation: e, Cleared: true})
+	cleared := asking{Expectation: expectationOf(by), Cleared: true}
+	return SaveValue(ctx, in, askingKey(by.Conversation, by.Person), cleared)
 }
 
 // Journal finds messages, and stores which of them ask for a text.
