@@ -104,25 +104,6 @@ func (e *Engine) consult(ctx context.Context, q orchestrator.ConsultQuestion,
 	return e.askAside(ctx, at, q, by)
 }
 
-// place returns a request with the environment and the directory in which a question is answered. The agent of a turn
-// must not reach another environment by a question, for example after a user chose another project for the next turn.
-func (e *Engine) place(ctx context.Context, q orchestrator.ConsultQuestion) (cli.Request, error) {
-	if q.For != nil {
-		return placeOf(q.For.Request), e.opts.CheckDir(q.For.Request.Dir)
-	}
-	return e.opts.SideRequest(ctx, q.Conversation)
-}
-
-// placeOf returns a request with the environment, the directory and the tool lists of another request, but without its
-// permissions.
-func placeOf(of cli.Request) cli.Request {
-	return cli.Request{
-		ChatID: of.ChatID, Lang: of.Lang, Accounts: of.Accounts,
-		Sandbox: of.Sandbox, Session: of.Session, Dir: of.Dir, AddDirs: of.AddDirs,
-		ToolLists: slices.Clone(of.ToolLists),
-	}
-}
-
 func (e *Engine) secrets(dir string) *secrets.Set {
 	if e.opts.Side.Secrets == nil {
 		return nil
