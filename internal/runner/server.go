@@ -255,7 +255,7 @@ func (a *agent) handle(c *conn, q request, body []byte) (reply, error) {
 		a.out.SetRead(q.Offset)
 		a.setOwner(nil, c)
 		r := a.describe(false)
-		a.checkJournal() // the agent may have written output since the last check
+		a.enforceJournal() // the agent may have written output since the last check
 		r.Info.Times = a.out.Times()
 		return r, nil
 	case opDetach:
