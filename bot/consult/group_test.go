@@ -58,13 +58,14 @@ func askPanel(t *testing.T, p *panel, q question) (all []message.Content) {
 			t.Fatal(err)
 		}
 		for _, row := range kept.rows {
+			if strings.HasPrefix(row.Key, questionPrefix) {
+				continue
+			}
 			var c message.Content
 			if err := json.Unmarshal(row.Content, &c); err != nil {
 				t.Fatal(err)
 			}
-			if !strings.HasPrefix(row.Key, questionPrefix) {
-				all = append(all, c)
-			}
+			all = append(all, c)
 		}
 		if err := out.Drain(t.Context()); err != nil {
 			t.Error(err)
