@@ -35,6 +35,9 @@ func (s *Scheduler) advanceRuns(ctx context.Context) ([]orchestrator.JobRun, err
 		}
 		held := r.State == orchestrator.RunWaiting && r.NotBefore.After(s.now())
 		after, err := s.advanceRun(ctx, r)
+		if errors.Is(err, orchestrator.ErrNoJob) {
+			continue // a user has just deleted the job with its runs
+		}
 		if err != nil {
 			if !errors.Is(err, ErrLater) {
 				errs = append(errs, fmt.Errorf("run %s: %w", r.ID, err))
