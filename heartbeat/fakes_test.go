@@ -45,7 +45,7 @@ func (d *runner) SubmitOrder(_ context.Context, o orchestrator.Order) error {
 	case d.refuse != nil:
 		return d.refuse
 	}
-	t := &orchestrator.Turn{ID: o.Turn, State: orchestrator.TurnRunning}
+	t := &orchestrator.Turn{ID: o.Turn, State: orchestrator.TurnRunning, Wants: o.Wants}
 	if !d.hang {
 		end(t, d.outcome(o))
 	}

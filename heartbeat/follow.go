@@ -35,6 +35,9 @@ func (s *Scheduler) advanceRuns(ctx context.Context) ([]orchestrator.JobRun, err
 		}
 		held := r.State == orchestrator.RunWaiting && r.NotBefore.After(s.now())
 		after, err := s.advanceRun(ctx, r)
+		if errors.Is(err, orchestrator.ErrNoJob) {
+			continue // a user has just deleted the job with its runs
+		}
 		if err != nil {
 			if !errors.Is(err, ErrLater) {
 				errs = append(errs, fmt.Errorf("run %s: %w", r.ID, err))
@@ -197,7 +200,7 @@ func (s *Scheduler) checkTurn(ctx context.Context, st orchestrator.JobStatus,
 	r.Result.CostUSD += t.Outcome.CostUSD
 	switch t.State {
 	case orchestrator.TurnDone:
-		return s.finishRun(ctx, st, r, t.Outcome)
+		return s.finishRun(ctx, st, r, t)
 	case orchestrator.TurnAborted, orchestrator.TurnCancelled, orchestrator.TurnSteered:
 		r.Result.Reason, r.Result.Notified = string(orchestrator.ReasonUserEnded), true
 		if t.State == orchestrator.TurnCancelled { // a user cancelled the turn, or the chat may no longer use ductor
@@ -227,16 +230,18 @@ func backoff(j orchestrator.Job, r orchestrator.JobRun) time.Duration {
 	return min(j.Backoff<<(r.Attempt-1), MaxBackoff)
 }
 
+// finishRun stores the answer of a run. If the turn was not ordered with the same answer as Wants.Known, the chat shows
+// the answer in the card of the turn.
 func (s *Scheduler) finishRun(ctx context.Context, st orchestrator.JobStatus, r orchestrator.JobRun,
-	o orchestrator.Outcome) (orchestrator.JobRun, error) {
-	r.Result.Text, r.Result.Reason = o.Shown(), ""
-	if orchestrator.OnlyWord(o.Text, st.Job.OKWord) {
+	t orchestrator.Turn) (orchestrator.JobRun, error) {
+	r.Result.Text, r.Result.Reason = t.Outcome.Shown(), ""
+	if orchestrator.OnlyWord(t.Outcome.Text, st.Job.OKWord) {
 		r.Result.Notified = true
 		return s.endRun(ctx, r, orchestrator.RunDone, st.JobResult)
 	}
-	digest := orchestrator.Digest(o.Text)
+	digest := orchestrator.Digest(t.Outcome.Text)
 	r.Result.Changed = digest != st.Digest
-	if r.Result.Changed || !skipsSame(st.Job, r) {
+	if digest != t.Wants.Known {
 		return s.endRun(ctx, r, orchestrator.RunDone, orchestrator.JobResult{Digest: digest, Shown: r.Turn()})
 	}
 	result := st.JobResult

@@ -23,10 +23,12 @@ const (
 	MostMissed = 100
 	// MaxBackoff limits the pause before a retry.
 	MaxBackoff = 6 * time.Hour
-	// MostJobs is how many jobs users can add in a conversation.
+	// MostJobs is how many jobs users can add in a conversation. Finished jobs do not count.
 	MostJobs = 50
-	// MostJobsOfUser is how many jobs a user can add in all conversations together.
+	// MostJobsOfUser is how many jobs a user can add in all conversations together. Finished jobs do not count.
 	MostJobsOfUser = 100
+	// MostFinished is how many finished jobs of a user remain in all conversations together.
+	MostFinished = 5
 
 	maxName   = 64
 	maxPrompt = 64 << 10

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,10 +92,10 @@ func (s *Scheduler) AddJob(ctx context.Context, j orchestrator.Job) (orchestrato
 	}
 	here, own := 0, 0
 	for _, st := range all {
-		switch {
-		case st.Job.Configured:
+		if st.Job.Configured || st.Finished() {
 			continue
-		case st.Job.Conversation == j.Conversation:
+		}
+		if st.Job.Conversation == j.Conversation {
 			here++
 		}
 		if st.Job.Person == j.Person {
@@ -107,8 +108,34 @@ func (s *Scheduler) AddJob(ctx context.Context, j orchestrator.Job) (orchestrato
 	if j, err = s.validated(j); err != nil {
 		return orchestrator.JobStatus{}, err
 	}
-	st, err = s.Add(ctx, j)
+	if st, err = s.Add(ctx, j); err == nil {
+		if err := s.deleteFinished(ctx, j.Person); err != nil {
+			s.log.Error("delete finished jobs", "err", err) // the next AddJob tries again
+		}
+	}
 	return s.recordChange(ctx, "added", orchestrator.Press{Conversation: j.Conversation, Person: j.Person}, st, err)
+}
+
+// deleteFinished deletes the finished jobs of a user, except for the last MostFinished.
+func (s *Scheduler) deleteFinished(ctx context.Context, person orchestrator.PersonID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all, err := s.opts.Store.Jobs(ctx)
+	if err != nil {
+		return err
+	}
+	finished := slices.DeleteFunc(all, func(st orchestrator.JobStatus) bool {
+		return st.Job.Configured || st.Job.Person != person || !st.Finished()
+	})
+	// The scheduler planned a finished job for the last time when it was due.
+	slices.SortFunc(finished, func(a, b orchestrator.JobStatus) int { return b.Planned.Compare(a.Planned) })
+	for _, st := range finished[min(MostFinished, len(finished)):] {
+		if err := s.opts.Store.DeleteJob(ctx, st.Job.ID); err != nil && !errors.Is(err, orchestrator.ErrNoJob) {
+			return err
+		}
+		s.log.Info("deleted a finished job", "job", st.Job.ID)
+	}
+	return nil
 }
 
 func (s *Scheduler) EditJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press,

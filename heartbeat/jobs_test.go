@@ -179,3 +179,47 @@ func TestAUsersJobsAreBounded(t *testing.T) {
 		t.Errorf("another user: %v", err)
 	}
 }
+
+// Jobs that have run at their only time make room for others. Only the last of them remain.
+func TestFinishedJobsMakeRoom(t *testing.T) {
+	h := newRig(t, day)
+	h.wall = day
+	add := func(id string, person orchestrator.PersonID, schedule string) {
+		t.Helper()
+		_, err := h.AddJob(t.Context(), orchestrator.Job{ID: orchestrator.JobID(id), Conversation: here, Person: person,
+			Prompt: "look", JobTiming: orchestrator.JobTiming{Schedule: schedule}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(minutes int) string {
+		return "at " + day.Add(time.Duration(minutes)*time.Minute).Format(time.DateTime)
+	}
+	add("paused", 9, at(1))
+	if _, err := h.Pause(t.Context(), "paused", here); err != nil {
+		t.Fatal(err)
+	}
+	add("other user", 8, at(1))
+	add("daily", 9, "@daily")
+	for n := range heartbeat.MostJobs - 3 {
+		add(fmt.Sprint("once ", n), 9, at(100-n)) // the newest is due first
+	}
+	for range 100 {
+		h.wall = h.wall.Add(time.Minute)
+		h.Tick(t.Context())
+	}
+	add("now", 9, "@daily")
+	all, err := h.Jobs(t.Context(), here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []orchestrator.JobID
+	for _, st := range all {
+		got = append(got, st.Job.ID)
+	}
+	want := []orchestrator.JobID{"paused", "other user", "daily", "once 0", "once 1", "once 2", "once 3", "once 4",
+		"now"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the jobs are %q, want %q", got, want)
+	}
+}

@@ -2,6 +2,7 @@ package heartbeat_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -116,30 +117,99 @@ func TestJobActionsOfTheChat(t *testing.T) {
 
 func errorOf[T any](_ T, err error) error { return err }
 
-// A button can delete a job at the moment at which it is due. Then it starts no run, and that is no error.
+// A button can delete a job at the moment at which it is due, or at which its run starts. Then no turn starts, and that
+// is no error.
 func TestAJobIsDeletedWhenItIsDue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		h := newRig(t, friday, func(o *heartbeat.Options) {
-			o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	for _, listed := range []string{"jobs", "open"} { // the last operation before the deletion
+		t.Run(listed, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				h := newRig(t, friday, func(o *heartbeat.Options) {
+					o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+				})
+				j := orchestrator.Job{ID: orchestrator.LaterJob("t"), Conversation: here, Prompt: "look"}
+				j.Schedule = "at " + friday.Add(time.Minute).Format(time.DateTime)
+				if _, err := h.Add(t.Context(), j); err != nil {
+					t.Fatal(err)
+				}
+				h.moveClock(2 * time.Minute)
+				h.store.after = func(op string) error {
+					if op == listed {
+						h.store.jobs = nil
+					}
+					return nil
+				}
+				h.Tick(t.Context())
+				if len(h.runner.asked) > 0 || log.Len() > 0 {
+					t.Errorf("%d turns, and the log says %s", len(h.runner.asked), log.String())
+				}
+			})
 		})
-		j := orchestrator.Job{ID: orchestrator.LaterJob("t"), Conversation: here, Prompt: "look"}
-		j.Schedule = "at " + friday.Add(time.Minute).Format(time.DateTime)
-		if _, err := h.Add(t.Context(), j); err != nil {
-			t.Fatal(err)
+	}
+}
+
+// TestConversationsChangeJobsDuringATick: the scheduler waits for a conversation while this conversation adds and
+// deletes a job.
+func TestConversationsChangeJobsDuringATick(t *testing.T) {
+	h := newRig(t, friday)
+	busy := &busyConversation{t: t, rig: h}
+	h.replaceScheduler(func(o *heartbeat.Options) { o.Runner, o.Notifier = busy, busy })
+	job := heartbeat.Proactive(orchestrator.Job{Name: "watch", Conversation: here, Prompt: "Anything?",
+		JobTurn: orchestrator.JobTurn{OKWord: "ok"}}, time.Hour)
+	if err := h.Sync(t.Context(), []orchestrator.Job{job}); err != nil {
+		t.Fatal(err)
+	}
+	h.moveClock(time.Hour)
+	h.Tick(t.Context())
+	if busy.calls != 4 || len(h.chat.shown()) != 1 {
+		t.Errorf("%d calls and %d reports, want Busy, SubmitOrder, Turn and Report", busy.calls, len(h.chat.shown()))
+	}
+}
+
+// busyConversation is a Runner and a Notifier. A conversation changes its jobs during each call.
+type busyConversation struct {
+	t     *testing.T
+	rig   *rig
+	calls int
+}
+
+func (b *busyConversation) changeJobs() {
+	b.calls++
+	done := make(chan error, 1)
+	go func() {
+		ctx := context.Background()
+		st, err := b.rig.AddJob(ctx, orchestrator.Job{Conversation: here, Prompt: "look",
+			JobTiming: orchestrator.JobTiming{Schedule: "@daily"}})
+		done <- errors.Join(err, b.rig.DeleteJob(ctx, st.Job.ID, orchestrator.Press{Conversation: here}))
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			b.t.Error(err)
 		}
-		h.moveClock(2 * time.Minute)
-		h.store.after = func(op string) error {
-			if op == "jobs" {
-				h.store.jobs = nil
-			}
-			return nil
-		}
-		h.Tick(t.Context())
-		if len(h.runner.asked) > 0 || log.Len() > 0 {
-			t.Errorf("%d turns, and the log says %s", len(h.runner.asked), log.String())
-		}
-	})
+	case <-time.After(time.Minute):
+		b.t.Fatal("the conversation waits for the scheduler, which waits for the conversation")
+	}
+}
+
+func (b *busyConversation) SubmitOrder(ctx context.Context, o orchestrator.Order) error {
+	b.changeJobs()
+	return b.rig.runner.SubmitOrder(ctx, o)
+}
+
+func (b *busyConversation) Turn(ctx context.Context, id cli.TurnID) (orchestrator.Turn, error) {
+	b.changeJobs()
+	return b.rig.runner.Turn(ctx, id)
+}
+
+func (b *busyConversation) Busy(ctx context.Context, id orchestrator.ConversationID) (bool, error) {
+	b.changeJobs()
+	return b.rig.runner.Busy(ctx, id)
+}
+
+func (b *busyConversation) Report(ctx context.Context, r heartbeat.Report) error {
+	b.changeJobs()
+	return b.rig.chat.Report(ctx, r)
 }
 
 // TestJobsOfTheConfiguration: they are added and removed with the configuration, keep their missed runs, and cannot be

@@ -247,3 +247,41 @@ func TestUnchangedNoteNeedsTheSameAnswer(t *testing.T) {
 		}
 	})
 }
+
+// TestDeletedResultIsShownAgain: a user deletes the session with the result of a job, while the next turn of the job is
+// running. That turn is still silent if its answer is the same. The turn after it shows the answer.
+func TestDeletedResultIsShownAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newRig(t, day)
+		id := h.add(t, "every 1h").Job.ID
+		h.start(t)
+		time.Sleep(time.Hour + time.Minute)
+		h.runner.set(func() { h.runner.hang = true })
+		time.Sleep(time.Hour)
+		if err := h.store.do("session", func() error {
+			h.store.job(id).JobResult = orchestrator.JobResult{} // as the store does
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		h.runner.set(func() { h.runner.hang = false })
+		h.runner.finish(orchestrator.Outcome{State: orchestrator.TurnDone, Text: "fine"})
+		time.Sleep(2 * time.Hour)
+		h.stop()
+		var got []string
+		for i, o := range h.runner.asked {
+			shown := h.chat.shown()[i]
+			got = append(got, fmt.Sprintf("known=%v silent=%v own=%v same=%d", o.Wants.Known != "", shown.Silent,
+				shown.Result.Shown == o.Turn, shown.Result.Same))
+		}
+		want := []string{
+			"known=false silent=false own=true same=0",
+			"known=true silent=false own=false same=1",
+			"known=false silent=false own=true same=0",
+			"known=true silent=true own=false same=1",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}

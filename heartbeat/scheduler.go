@@ -46,12 +46,15 @@ const (
 // runs again. It ignores smaller corrections. In both cases, no run happens twice.
 const setBack = time.Hour
 
-// Scheduler starts the runs of jobs when they are due, and lets users manage jobs. Safe for concurrent use.
+// Scheduler starts the runs of jobs when they are due, and lets users manage jobs. Safe for concurrent use, except Tick.
 type Scheduler struct {
 	opts Options
 	log  *slog.Logger
 	poke chan struct{}
-	mu   sync.Mutex // held during writes to the store and calls of the runner, but not during a turn
+	// mu prevents concurrent changes of the stored jobs. Do not call the Runner or the Notifier while mu is locked: they
+	// wait for conversations, and a conversation may call AddJob or DeleteJob. Runs need no lock, because only Tick
+	// advances them.
+	mu sync.Mutex
 }
 
 // New returns a Scheduler. It starts no runs before Run is called.
@@ -84,10 +87,9 @@ func (s *Scheduler) Poke() {
 	}
 }
 
-// Tick does everything that is due. It returns the time until the next call, at most Options.Poll. Run calls Tick.
+// Tick does everything that is due. It returns the time until the next call, at most Options.Poll. Run calls Tick. Do not
+// call Tick from several goroutines.
 func (s *Scheduler) Tick(ctx context.Context) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if err := s.fireAll(ctx); err != nil && ctx.Err() == nil {
 		s.log.Error("start due jobs", "err", err)
 	}
@@ -153,6 +155,8 @@ func (s *Scheduler) plan(j orchestrator.Job) (schedule.Schedule, error) {
 }
 
 func (s *Scheduler) fireAll(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	all, err := s.opts.Store.Jobs(ctx)
 	if err != nil {
 		return fmt.Errorf("list jobs: %w", err)

@@ -204,6 +204,11 @@ type JobStatus struct {
 	Open    int     // number of waiting and running runs
 }
 
+// Finished reports whether a job has run at its only time. A user can still run or edit it.
+func (st JobStatus) Finished() bool {
+	return st.Job.Kind == JobScheduled && !st.Job.Paused && st.Next.IsZero() && st.Open == 0
+}
+
 // JobResult is the latest answer of a job that the chat shows. It is zero if the chat shows no answer, or if the latest
 // run failed.
 type JobResult struct {

@@ -39,7 +39,8 @@ type Jobs interface {
 	CheckJob(j Job) (JobStatus, error)
 
 	// AddJob stores a job. If a job with this ID exists, AddJob changes nothing and returns no error. It returns a
-	// *BadJob if the job is invalid, and ErrJobsFull if the conversation has too many jobs.
+	// *BadJob if the job is invalid, and ErrJobsFull if the conversation has too many jobs. It also deletes old
+	// finished jobs of the user.
 	AddJob(ctx context.Context, j Job) (JobStatus, error)
 	// EditJob changes a job: it calls edit with the stored job, stores the changed job, and computes the next run. It
 	// stores nothing and returns an error in these cases:

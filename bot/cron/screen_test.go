@@ -75,19 +75,22 @@ func (f *modelsFake) press(ctx context.Context, data string) (tgapi.Answer, erro
 
 // runnerFake ends turns at once, each with the next answer. It repeats the last answer.
 type runnerFake struct {
+	db      *store.DB
 	answers []orchestrator.Outcome
 	turns   map[cli.TurnID]orchestrator.Turn
 }
 
-func (f *runnerFake) SubmitOrder(_ context.Context, o orchestrator.Order) error {
-	if _, ok := f.turns[o.Turn]; !ok {
-		out := f.answers[0]
-		if len(f.answers) > 1 {
-			f.answers = f.answers[1:]
-		}
-		f.turns[o.Turn] = orchestrator.Turn{ID: o.Turn, State: out.State, Outcome: out}
+func (f *runnerFake) SubmitOrder(ctx context.Context, o orchestrator.Order) error {
+	if _, ok := f.turns[o.Turn]; ok {
+		return nil
 	}
-	return nil
+	out := f.answers[0]
+	if len(f.answers) > 1 {
+		f.answers = f.answers[1:]
+	}
+	t := orchestrator.Turn{ID: o.Turn, State: out.State, Prompt: o.Prompt, Wants: o.Wants, Outcome: out}
+	f.turns[o.Turn] = t
+	return f.db.EnqueueTurn(ctx, t)
 }
 
 func (f *runnerFake) Turn(_ context.Context, id cli.TurnID) (orchestrator.Turn, error) {
@@ -118,7 +121,7 @@ func withJobs(t *testing.T, test func(r *rig)) {
 				t.Error(err)
 			}
 		}()
-		r := &rig{t: t, models: &modelsFake{}, runner: &runnerFake{turns: map[cli.TurnID]orchestrator.Turn{},
+		r := &rig{t: t, models: &modelsFake{}, runner: &runnerFake{db: db, turns: map[cli.TurnID]orchestrator.Turn{},
 			answers: []orchestrator.Outcome{{State: orchestrator.TurnDone, Text: "fine", CostUSD: 0.25}}}}
 		r.scheduler = heartbeat.New(heartbeat.Options{Store: db, Runner: r.runner, Notifier: silent{}, Now: time.Now,
 			Zone:  time.UTC,

@@ -91,7 +91,7 @@ type incomplete struct {
 // sentence is a sentence that matches a form.
 type sentence struct {
 	form  form
-	now   time.Time
+	now   time.Time         // in the time zone of the schedule
 	found map[string]string // matched groups of the form's pattern, by name
 }
 
@@ -197,7 +197,7 @@ func once(s sentence) (string, error) {
 	if len(times) != 1 {
 		return "", unclearError("once is one time of day")
 	}
-	day := s.now
+	day := wallTime(s.now, s.now.Location())
 	switch next, date := s.found["next"], s.found["date"]; {
 	case s.found["tomorrow"] != "":
 		day = day.AddDate(0, 0, 1)
@@ -216,9 +216,14 @@ func interval(s sentence) (string, error) {
 	return "every " + FormatInterval(d), err
 }
 
+// afterInterval counts days and weeks by the calendar, and shorter units as elapsed time. The line for elapsed time
+// contains the offset from UTC, because clocks can show the same time twice.
 func afterInterval(s sentence) (string, error) {
 	d, err := spanOf(s.found)
-	return "at " + s.now.Add(d).Format(time.DateTime), err
+	if unit := s.found["unit"]; unit == "day" || unit == "week" {
+		return "at " + wallTime(s.now, s.now.Location()).Add(d).Format(time.DateTime), err
+	}
+	return "at " + s.now.Add(d).Format(time.RFC3339), err
 }
 
 var (

@@ -42,6 +42,7 @@ type Schedule interface {
 //     CRON_TZ=Zone precedes the line, Zone replaces loc.
 //   - "every 90m": an interval in elapsed time, counted from anchor.
 //   - "at 2026-11-22 08:00": a single time. Seconds are optional.
+//   - "at 2026-11-22T08:00:00+01:00": a single time that does not depend on loc.
 //
 // If daylight saving time sets the clock back, a cron line with fixed hours runs only once at a repeated time. If the
 // clock skips a time, the cron line runs right after the change. A cron line for every hour counts elapsed hours
@@ -88,6 +89,9 @@ func (e every) Next(t time.Time) time.Time {
 type at time.Time
 
 func parseAt(text string, loc *time.Location) (Schedule, error) {
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return at(t), nil
+	}
 	for _, layout := range []string{"2006-01-02 15:04", "2006-01-02 15:04:05", "2006-01-02T15:04"} {
 		if local, err := time.Parse(layout, text); err == nil {
 			return at(instant(local, loc)), nil

@@ -86,7 +86,7 @@ func ParseSentence(text string, now time.Time, loc *time.Location) (Spec, error)
 	}
 	plan, err := Parse(line, loc, now)
 	if err != nil && !cronLike().MatchString(line) {
-		if line, err = readSentence(normalize(words), wallTime(now, loc)); err == nil {
+		if line, err = readSentence(normalize(words), now.In(loc)); err == nil {
 			plan, err = Parse(line, loc, now)
 		}
 	}

@@ -53,9 +53,9 @@ func TestSentences(t *testing.T) {
 		"next friday at 9":                            {Line: "at 2026-11-27 09:00"},
 		"next monday at 9":                            {Line: "at 2026-11-23 09:00"},
 		"on 2026-12-24 at 18:00":                      {Line: "at 2026-12-24 18:00"},
-		"in 20 minutes":                               {Line: "at 2026-11-20 12:20:00"},
-		"in an hour":                                  {Line: "at 2026-11-20 13:00:00"},
-		"in half an hour":                             {Line: "at 2026-11-20 12:30:00"},
+		"in 20 minutes":                               {Line: "at 2026-11-20T12:20:00Z"},
+		"in an hour":                                  {Line: "at 2026-11-20T13:00:00Z"},
+		"in half an hour":                             {Line: "at 2026-11-20T12:30:00Z"},
 		"on mondays and on fridays at 7 p.m.":         {Line: "0 19 * * 1,5"},
 		"every day at 12pm and 17":                    {Line: "0 12,17 * * *"},
 		"in 3 days":                                   {Line: "at 2026-11-23 12:00:00"},
@@ -70,6 +70,39 @@ func TestSentences(t *testing.T) {
 		got, err := schedule.ParseSentence(sentence, friday, time.UTC)
 		if err != nil || got != want {
 			t.Errorf("%q is %+v, %v; want %+v", sentence, got, err, want)
+		}
+	}
+}
+
+// TestSpansWhenClocksChange: hours and shorter units are elapsed time, days and weeks are days of the calendar.
+func TestSpansWhenClocksChange(t *testing.T) {
+	for _, c := range []struct{ now, sentence, want string }{
+		{"2026-10-25T02:10:00+01:00", "in 20 minutes", "2026-10-25T02:30:00+01:00"}, // clocks show 02:10 again
+		{"2026-10-25T02:40:00+02:00", "in 30 minutes", "2026-10-25T02:10:00+01:00"},
+		{"2026-10-25T02:10:00+02:00", "in 20 minutes", "2026-10-25T02:30:00+02:00"},
+		{"2026-10-24T23:00:00+02:00", "in 8h", "2026-10-25T06:00:00+01:00"},
+		{"2026-10-24T23:00:00+02:00", "in 24 hours", "2026-10-25T22:00:00+01:00"},
+		{"2026-10-24T23:00:00+02:00", "in a day", "2026-10-25T23:00:00+01:00"},
+		{"2026-10-24T23:00:00+02:00", "in 2 weeks", "2026-11-07T23:00:00+01:00"},
+		{"2026-03-29T01:00:00+01:00", "in 2 hours", "2026-03-29T04:00:00+02:00"},
+		{"2026-03-28T02:30:00+01:00", "in one day", "2026-03-29T03:00:00+02:00"}, // clocks skip 02:30
+	} {
+		now, err := time.Parse(time.RFC3339, c.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec, err := schedule.ParseSentence(c.sentence+" Europe/Berlin", now, time.UTC)
+		if err != nil {
+			t.Errorf("%s at %s: %v", c.sentence, c.now, err)
+			continue
+		}
+		berlin := zone(t, spec.Zone)
+		plan, err := schedule.Parse(spec.Line, berlin, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := plan.Next(now).In(berlin).Format(time.RFC3339); got != c.want {
+			t.Errorf("%s at %s is %s, want %s", c.sentence, c.now, got, c.want)
 		}
 	}
 }
@@ -129,7 +162,7 @@ func TestARequestIsWhenAndWhat(t *testing.T) {
 		"every 2 hours\nlook at the logs\nand tell me":   {"every 2h", "look at the logs\nand tell me"},
 		"30 8 * * 1-5\n3 things to do":                   {"30 8 * * 1-5", "3 things to do"},
 		"30 8 * * 1-5 say what is new":                   {"30 8 * * 1-5", "say what is new"},
-		"in 20 minutes remind me of the oven":            {"at 2026-11-20 12:20:00", "remind me of the oven"},
+		"in 20 minutes remind me of the oven":            {"at 2026-11-20T12:20:00Z", "remind me of the oven"},
 		"daily at 7 and 19 water the plants":             {"0 7,19 * * *", "water the plants"},
 		"daily at 7 and water the plants":                {"0 7 * * *", "and water the plants"},
 		"tomorrow at 9":                                  {"at 2026-11-21 09:00", ""},

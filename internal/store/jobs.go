@@ -19,7 +19,8 @@ const (
 	j.runs, j.cost_usd,
 	(SELECT count(*) FROM job_runs r WHERE r.job = j.id AND r.told = 0 AND r.` + openRun + `),
 	coalesce((SELECT r.id FROM job_runs r WHERE r.job = j.id AND r.state NOT IN ('waiting', 'asked') ORDER BY r.seq DESC
-	LIMIT 1), '')`
+	LIMIT 1), ''),
+	EXISTS (SELECT 1 FROM turns t WHERE t.id = j.shown)`
 )
 
 func (db *DB) SaveJob(ctx context.Context, j orchestrator.Job, next, planned time.Time) error {
@@ -173,12 +174,15 @@ func (db *DB) Runs(ctx context.Context, job orchestrator.JobID, limit int) ([]or
 func scanStatus(row sqlite.Row) (s statusRow, err error) {
 	j := &s.Job
 	var spec string
-	var enabled bool
+	var enabled, shown bool
 	err = row.Scan(&j.ID, &j.Conversation.Chat, &j.Conversation.Topic, &enabled, &spec, timeColumn{&j.Created},
 		timeColumn{&s.Next}, timeColumn{&s.Planned},
-		&s.Digest, &s.Shown, &s.Same, &s.Runs, &s.CostUSD, &s.Open, &s.last)
+		&s.Digest, &s.Shown, &s.Same, &s.Runs, &s.CostUSD, &s.Open, &s.last, &shown)
 	if err == nil {
 		err = decodeJob(spec, j)
+	}
+	if !shown { // the latest run failed, or a user has deleted the session with the answer
+		s.JobResult = orchestrator.JobResult{}
 	}
 	j.Paused = !enabled
 	return s, err

@@ -67,6 +67,8 @@ func TestJobs(t *testing.T) {
 	must(t, db.MoveRun(ctx, moved))
 	j.Prompt = "see"
 	must(t, db.SaveJob(ctx, j, next, noon))
+	same(t, "without its turn", get[orchestrator.JobStatus](t)(db.Job(ctx, "j1")).JobResult, orchestrator.JobResult{})
+	must(t, db.EnqueueTurn(ctx, newTurn("t1")))
 	want := orchestrator.JobStatus{Job: j, Next: next, Planned: noon,
 		JobResult: result, Runs: 1, CostUSD: 0.5,
 		Last: &r, Open: 2}

@@ -97,9 +97,6 @@ func (c *conversation) scheduleLater(ctx context.Context, t orchestrator.Turn, a
 	if err := e.opts.Store.Unrepeated(ctx, t.ID); err != nil {
 		return at, err
 	}
-	if err := e.deleteFinishedLater(ctx, in, t.Prompt.Person); err != nil {
-		return at, err
-	}
 	at = at.Truncate(time.Second).Add(time.Second)
 	t.Prompt.Conversation = in
 	if _, err := e.opts.Jobs.AddJob(ctx, t.RepeatedAt(at, maxMode)); err != nil {
@@ -112,24 +109,6 @@ func (c *conversation) scheduleLater(ctx context.Context, t orchestrator.Turn, a
 func (c *conversation) RunLater(ctx context.Context, t orchestrator.Turn, at time.Time) (err error) {
 	c.do(func(c *conversation) { _, err = c.scheduleLater(ctx, t, at, "") })
 	return err
-}
-
-// deleteFinishedLater deletes the jobs that scheduleLater created earlier and that have run.
-func (e *Engine) deleteFinishedLater(ctx context.Context, in orchestrator.ConversationID,
-	person orchestrator.PersonID) error {
-	all, err := e.opts.Jobs.Jobs(ctx, in)
-	if err != nil {
-		return err
-	}
-	for _, st := range all {
-		if _, later := st.Job.ID.Repeats(); later && st.Next.IsZero() && st.Open == 0 {
-			if err := e.opts.Jobs.DeleteJob(ctx, st.Job.ID,
-				orchestrator.Press{Conversation: in, Person: person}); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // cancelRetries makes ductor stop trying a turn again. It cancels the retries of a running turn, and the job that would
