@@ -10,7 +10,7 @@ import (
 // ApprovalID is an agent's ID of a request for a user's approval or answers. The ID is unique within a turn.
 type ApprovalID string
 
-// ApprovalAsked is the event that the agent asks for permission to use a tool, and waits for a user's decision.
+// ApprovalAsked reports that the agent asks for permission to use a tool, and waits for a user's decision.
 type ApprovalAsked struct {
 	ID    ApprovalID `json:"id"`
 	Tool  string     `json:"tool"`            // the agent's own name for the tool, such as "Bash"; PlanTool for a plan
@@ -39,7 +39,7 @@ type ApprovalAsked struct {
 // file.
 const PlanTool = "plan"
 
-// QuestionAsked is the event that the agent waits for a user's answers.
+// QuestionAsked reports that the agent asks questions, and waits for a user's answers.
 type QuestionAsked struct {
 	ID        ApprovalID
 	Tool      string `json:",omitempty"` // name of ductor's own tool that asks; empty if the agent itself asks
@@ -91,8 +91,8 @@ const (
 	NoAnswer = "The user does not want to answer."
 )
 
-// ApprovalWithdrawn is the event that the agent no longer waits for a decision or an answer. Either it has received
-// one, or it has stopped waiting.
+// ApprovalWithdrawn reports that the agent no longer waits for a decision or an answer. Either it has received one, or
+// it has stopped waiting.
 type ApprovalWithdrawn struct {
 	ID      ApprovalID
 	Allowed bool `json:",omitzero"` // the request was allowed, and the tool runs
@@ -180,7 +180,7 @@ func (a ApprovalAsked) Names(files []string, dir string, words []string) bool {
 // are the fields with the weight LabelField. Two requests that differ only in labels therefore have the same parts.
 func (a ApprovalAsked) DistinctParts() ([]Field, []Leaf) {
 	weights := map[string]Weight{}
-	// A name that several fields have is not a label.
+	// Several fields with the same name can have different weights. None of them counts as a label.
 	for _, f := range a.Fields {
 		if _, again := weights[f.Name]; again {
 			f.Weight = PlainField

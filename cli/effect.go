@@ -51,9 +51,12 @@ type Reach string
 
 // Values of Reach, from narrow to wide.
 const (
-	ReachUnknown Reach = ""      // covers no other request; for an input that is not an object, or repeats a field
-	ReachExact   Reach = "exact" // covers equal inputs; for an input that names a command, directory, file or right
-	ReachTool    Reach = "tool"  // covers all requests for the tool; for any other input
+	// ReachUnknown means that a rule covers no other request: the input is not an object, or repeats a field.
+	ReachUnknown Reach = ""
+	// ReachExact means that a rule covers only equal inputs: the input names a command, directory, file or right.
+	ReachExact Reach = "exact"
+	// ReachTool means that a rule covers all requests for the tool: the input names none of these.
+	ReachTool Reach = "tool"
 )
 
 // targetFields lists the input fields in which agents name commands, directories, files and rights.

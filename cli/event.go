@@ -35,7 +35,7 @@ type SessionStarted struct {
 	Mute bool
 }
 
-// PromptAccepted is the event that the agent stored the request's prompt in its session, with any text that ductor put
+// PromptAccepted reports that the agent stored the request's prompt in its session, with any text that ductor put
 // before the prompt. The agent still knows this text in its next turn, even if this turn fails.
 type PromptAccepted struct{}
 
@@ -61,7 +61,7 @@ type TextRetracted struct{ Bytes int }
 // ThinkingDelta is never part of the answer.
 type ThinkingDelta struct{ Text string }
 
-// ToolStarted is the event that the agent started a tool call.
+// ToolStarted reports that the agent started a tool call.
 type ToolStarted struct {
 	ID    ToolID
 	Name  string          // the agent's own name for the tool, such as "Bash"
@@ -87,7 +87,7 @@ func (t ToolStarted) WholeTitle() string {
 	return cmp.Or(strings.Join(words, " "), t.Title)
 }
 
-// ToolEnded is the event that a tool call ended. Err is empty if the tool succeeded; see Failed.
+// ToolEnded reports that a tool call ended. Err is empty if the tool succeeded; see Failed.
 type ToolEnded struct {
 	ID       ToolID
 	Output   string // output of the tool, as the agent reports it; may be long
@@ -122,8 +122,7 @@ const (
 	FileReplaced ChangeKind = "replace"
 )
 
-// FileChanged is the event that the agent changed a file. Diff is in unified format, or empty if the agent provides
-// none.
+// FileChanged reports that the agent changed a file. Diff is in unified format, or empty if the agent provides none.
 type FileChanged struct {
 	Path string     `json:"path"`
 	Kind ChangeKind `json:"kind"`
@@ -177,7 +176,7 @@ const (
 	StatusPaused     StatusKind = "paused"     // ductor will repeat the turn after a pause, which the user can end
 )
 
-// Status is the event that the agent's activity changed. Detail is one line for users and may be empty.
+// Status reports that the agent's activity changed. Detail is one line for users and may be empty.
 type Status struct {
 	Kind   StatusKind
 	Detail string
@@ -191,11 +190,10 @@ type Retry struct {
 	In            time.Duration // time until the retry
 }
 
-// CompactBoundary is the event that the agent shortened its context.
+// CompactBoundary reports that the agent shortened its context.
 type CompactBoundary struct{ PreTokens int }
 
-// HandedOver is the event that ductor gave the agent those earlier turns of the conversation that other agents
-// answered.
+// HandedOver reports that ductor gave the agent those earlier turns of the conversation that other agents answered.
 type HandedOver struct {
 	To     Agent
 	Model  ModelID // empty if the agent chose the model
@@ -206,7 +204,7 @@ type HandedOver struct {
 	Shortened bool
 }
 
-// Substituted is the event that the agent By runs the turn because another agent failed.
+// Substituted reports that one agent failed, and that another agent, By, runs the turn instead.
 type Substituted struct {
 	By  Agent
 	Why *Failure // the other agent's failure
@@ -216,16 +214,16 @@ type Substituted struct {
 // are near a limit. ResetAt is zero if the agent does not report it.
 type RateLimited struct{ ResetAt time.Time }
 
-// LimitsReported is the event that the agent reported how much of its plan the account has used. Providers set only
-// Limits, with the limits in that report. Package orchestrator/turn adds the account's other limits.
+// LimitsReported contains the agent's report of how much of its plan the account has used. Providers set only Limits,
+// with the limits in that report. Package orchestrator/turn adds the account's other limits.
 type LimitsReported struct {
 	AccountLimits
 	// Others lists the accounts of the agent to which a user can switch. It is empty if no limit is near.
 	Others []Account
 }
 
-// CaughtUp is the event that ductor has processed all output that a resumed turn printed while ductor was not running.
-// The events before CaughtUp belong to that output. The events after CaughtUp are new. CaughtUp comes once.
+// CaughtUp reports that ductor has processed all output that a resumed turn printed while ductor was not running. The
+// events before CaughtUp belong to that output. The events after CaughtUp are new. CaughtUp comes once.
 type CaughtUp struct{}
 
 func (CaughtUp) event()        {}

@@ -98,7 +98,7 @@ func (f *Failure) Sentence(p lang.Printer) string {
 	if key := f.help(); key != "" && (reason == "" || !f.advised()) {
 		help = " " + p.Text(key)
 	}
-	if f.Kind == LimitReached && resetUnix().MatchString(reason) { // no more than what already says
+	if f.Kind == LimitReached && resetUnix().MatchString(reason) { // the reason only repeats the reset time
 		reason = ""
 	}
 	if reason != "" {

@@ -38,8 +38,8 @@ type Field struct {
 // Wider also covers all fields below that name.
 type Reading struct {
 	Dir string // the working directory of the turn
-	// Said maps a field to the value that users already see in the title, the detail, the reason or the changes. If the
-	// input has another value, users also see the field.
+	// Said maps a field to the value that users already see in the title, the detail, the reason or the changes. Method
+	// Fields omits a field only if the input contains this value.
 	Said   map[string]string
 	Usual  map[string]string // for each field, a usual value, which users need not see; null is usual for every field
 	Labels []string          // names of fields that only identify the request

@@ -43,7 +43,8 @@ type Start struct {
 }
 
 // Recorder stores the start of a turn. If it returns an error, the caller does not send the prompt. If turn is
-// BackgroundMark, the Recorder stores that the run has background work, or, if start.Note is empty, that it has none.
+// BackgroundMark, start belongs to no turn. The Recorder then stores whether the run has background work: the run has
+// some if start.Note is not empty.
 type Recorder func(ctx context.Context, turn TurnID, start Start) error
 
 // Recording is a Launcher that passes the start of each turn to a Recorder.
@@ -75,9 +76,9 @@ type Mark struct {
 	Note string
 }
 
-// BackgroundMark is the Turn of a mark that belongs to no turn. Such a mark means that no turn is running, and that
-// ductor has handled all output before the mark. If the agent works in the background, the mark's Note is not empty.
-// The start of the next turn makes the mark invalid.
+// BackgroundMark is the value of Mark.Turn for a mark that belongs to no turn. Such a mark means that no turn is
+// running, and that ductor has handled all output before the mark. Mark.Note is not empty if the agent works in the
+// background. The mark is valid until the next turn starts.
 const BackgroundMark TurnID = "background"
 
 func (m Mark) OfTurn() bool { return m.Turn != BackgroundMark }
@@ -119,8 +120,8 @@ func (r LeftRun) Mark(turn TurnID) (Mark, bool) {
 	return r.Marks[i], true
 }
 
-// Reached reports whether the program has received any input after the position m. It also returns true if the program
-// has ended, because the program will then receive no more input.
+// Reached reports whether ductor can no longer send the input that starts at m: the program has received at least a
+// part of it, or the program has ended.
 func (r LeftRun) Reached(m Mark) bool { return r.Input.End > m.Input || !r.Alive }
 
 // Background reports whether the run has background work and no running turn.
@@ -164,8 +165,8 @@ type Process interface {
 	// Begin stores the start of a turn; see Recorder. The caller sets m.Output. Begin sets m.Input to the current
 	// position. From now on, the age of the run counts from this turn; see Timing.StaleAfter.
 	Begin(ctx context.Context, m Mark) error
-	// Ended tells the Launcher that a turn has ended. Ended turns no longer need the output before the given offset;
-	// see Launcher.Settled.
+	// Ended tells the Launcher that a turn has ended, and that its output ends at the given offset. When all turns are
+	// settled, the output before this offset can be deleted; see Launcher.Settled.
 	Ended(output int64)
 	// Stop ends the program and every descendant. It sends SIGTERM, and SIGKILL after grace. It returns when no process
 	// is left, even if the program itself had exited before. Idempotent.
@@ -185,7 +186,7 @@ const StopSlack = 10 * time.Second
 
 // ExitStatus describes how a program ended.
 type ExitStatus struct {
-	Code   int // exit code; minus the number of a signal; CodeUnknown if ductor could not observe the end
+	Code   int // exit code; if Signal is set, the negative signal number; CodeUnknown if ductor did not see the end
 	Signal bool
 	By     Terminator
 	OOM    bool // the kernel killed the program because memory ran out; false if ductor cannot detect this
@@ -194,7 +195,7 @@ type ExitStatus struct {
 // Terminator names who or what ended a program.
 type Terminator string
 
-// Terminator values. If an unknown process kills the program, the value is EndedByItself.
+// Terminator values. EndedByItself also means that an unknown process killed the program.
 const (
 	EndedByItself     Terminator = ""
 	EndedByStop       Terminator = "stop"       // Process.Stop

@@ -38,7 +38,7 @@ const NearLimit = 0.8
 const (
 	mostLimits    = 6
 	longestWindow = 366 * day
-	longestModels = 30              // bytes of LimitWindow.Of
+	longestModels = 30              // maximum length of LimitWindow.Of, in bytes
 	resetJitter   = 2 * time.Minute // if two reported reset times differ by less, they mean the same reset
 )
 
@@ -82,7 +82,8 @@ func (a AccountLimits) Merge(reported []PlanLimit, now time.Time) AccountLimits 
 
 func (l PlanLimit) sameWindow(other PlanLimit) bool { return l.Window == other.Window }
 
-// over reports whether the limit's window has ended. If the reset time is unknown, the window starts at the report.
+// over reports whether the limit's window has ended. If the reset time is unknown, over assumes that the window started
+// when the agent reported the limit. A window of unknown length counts as one day.
 func (l PlanLimit) over(now time.Time) bool {
 	return !now.Before(cmp.Or(l.Resets, l.Seen.Add(cmp.Or(l.Window.Span, day))))
 }
@@ -117,8 +118,8 @@ func (a AccountLimits) Reached(now time.Time) bool {
 	})
 }
 
-// Reset returns when the window of the most used limit ends. It ignores limits that cover only some models. It returns
-// zero if no limit is near, or if the time is unknown.
+// Reset returns the time at which the window of the most used limit ends. It considers only limits that are nearly used
+// up (see Near) and that cover all models. It returns zero if there is no such limit, or if the time is unknown.
 func (a AccountLimits) Reset(now time.Time) time.Time {
 	var most PlanLimit
 	for _, l := range a.Near(now).Limits {
@@ -139,7 +140,7 @@ func (a AccountLimits) Text(p lang.Printer, now time.Time) string {
 	return p.Text("common.because", a.Account.NameOf(p, a.Agent), a.Shares(p, now))
 }
 
-// Shares returns Text without the account.
+// Shares returns the same text as Text, but without the account.
 func (a AccountLimits) Shares(p lang.Printer, now time.Time) string {
 	var parts []string
 	for _, l := range a.Limits {

@@ -2,10 +2,10 @@ package cli
 
 import "context"
 
-// Login is a way in which a user can log an agent in.
+// Login is a method by which a user can log an agent in.
 type Login struct {
-	ID   string // the agent's own ID of this way; empty if the agent cannot log itself in
-	Name string // the agent's own name of this way, for users; may be empty
+	ID   string // the agent's own ID of this method; empty if the agent cannot log itself in
+	Name string // the agent's own name of this method, for users; may be empty
 	Kind LoginKind
 	// Command is the command line that the user types in a terminal. For LoginByToken, the command prints the token,
 	// and the user can run it on any machine.
@@ -27,12 +27,12 @@ const (
 	LoginByVariable LoginKind = "variable" // the user stores a key for the agent
 )
 
-// InChat reports whether the user can log in this way from a chat.
+// InChat reports whether the user can log in by this method from a chat.
 func (l Login) InChat() bool {
 	return l.Kind == LoginByAgent || l.Kind == LoginByCode || l.Kind == LoginByToken
 }
 
-// Advice explains in one sentence how the user can log an agent in this way.
+// Advice explains in one sentence how the user logs in by this method.
 func (l Login) Advice(agent Agent) string {
 	switch l.Kind {
 	case LoginByCommand:

@@ -131,7 +131,8 @@ func (r *projectReading) read(at string, files []string) {
 		return
 	}
 	root, err := os.OpenRoot(at)
-	// Without the right to list the directory, an agent can still open a file by its name.
+	// An agent may be able to open a file by its name even if ductor cannot open the directory. So ductor reports each
+	// existing file as missing.
 	if err != nil {
 		for _, name := range files {
 			if _, err := os.Lstat(filepath.Join(at, name)); err == nil {
@@ -153,7 +154,7 @@ func (r *projectReading) read(at string, files []string) {
 // present returns the files whose first path element exists in dir. This check is cheap, and most directories contain
 // none of the files.
 func present(dir string, files []string) (there []string) {
-	missing := map[string]bool{} // whether a first path element is missing
+	missing := map[string]bool{} // by first path element: whether dir does not contain it
 	for _, name := range files {
 		first, _, _ := strings.Cut(name, "/")
 		if _, known := missing[first]; !known {

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// envMarksSuffix is the end of the name of a label. The label contains the marks of the variables in a .env file. Its
-// name is the file's name with this suffix. The name of a variable never contains "#", so no variable has the label's
-// name.
+// envMarksSuffix is the end of the name of the field that contains the marks of a .env file. The name starts with the
+// file's path. Names of variables do not contain "#", so no field of a variable has the same name.
 const envMarksSuffix = ": #"
 
 // envMarks returns the name of each variable of a .env file with a mark of its value, such as "NAME=1f2e". A mark is
@@ -30,8 +29,9 @@ func envMarks(text []byte) string {
 	return strings.Join(names, " ")
 }
 
-// SettingsChanges returns the names of the settings that differ between two results of ReadProject. It returns nil if
-// the fields in before contain no marks of .env files, because an older version of ductor read them.
+// SettingsChanges compares two results of ReadProject, and returns the names of the settings that differ. The results
+// of an older version of ductor have no marks of .env files; see envMarks. If before is such a result, SettingsChanges
+// returns nil.
 func SettingsChanges(before, now []Field) (names []string) {
 	old, oldOrder, marked := settingValues(before)
 	if !marked {
@@ -51,8 +51,8 @@ func SettingsChanges(before, now []Field) (names []string) {
 	return names
 }
 
-// settingValues returns the values of all settings by name, and the names in order. Variables in .env files have their
-// marks as values. marked is false if the marks of such a file are missing.
+// settingValues returns the values of all settings by name, and the names in order. The value of a variable in a .env
+// file is its mark; see envMarks. marked is false if the marks of a .env file are missing.
 func settingValues(fields []Field) (values map[string]string, order []string, marked bool) {
 	values = map[string]string{}
 	add := func(name, value string) {

@@ -101,9 +101,9 @@ type Limited interface {
 	Cannot(mode Mode, p PermissionMode) string
 }
 
-// OnceDenies is the end of a sentence that Limited.Cannot returns for one-shot mode. In this mode, the agent cannot ask
-// ductor. So it denies even actions that ductor would allow without a user: edits in the mode accept-edits, and the
-// tools in Request.AllowedTools.
+// OnceDenies ends the sentence with which Limited.Cannot explains that an agent in one-shot mode denies what needs
+// permission. ductor would allow the listed actions without a user, but the agent denies them, because it cannot ask
+// ductor. The actions are edits in the mode accept-edits, and the tools in Request.AllowedTools.
 const OnceDenies = "even edits in accept-edits and allowed tools other than the web"
 
 // ModeHolder is a Provider that cannot always make its agent obey the permission mode. A Service rejects a request if

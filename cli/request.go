@@ -100,8 +100,8 @@ type Request struct {
 
 	Permission PermissionMode
 	// TextOnly is set for ductor's own questions to a model, which need only a text as the answer. ductor sends such a
-	// request even if the agent may ignore Permission; see ModeHolder. If the agent asks for an approval, Permission
-	// decides.
+	// request even to an agent that may ignore Permission; see ModeHolder. If the agent asks for an approval
+	// nevertheless, ductor decides according to Permission.
 	TextOnly bool
 	// Attended is set if a user can answer the agent's requests. Otherwise ductor denies all of them.
 	Attended bool

@@ -175,7 +175,7 @@ func (s *session) configure(all configOptions) {
 	for p, c := range s.offers.choices() {
 		option := all.forPurpose(p)
 		switch {
-		case option != nil && c.option == "": // codex-acp also offers models without an option; use the option
+		case option != nil && c.option == "": // prefer the option if the agent also sent a list, like codex-acp
 			*c = choice{option.ID, option.Values, string(option.Current), string(option.Current)}
 		case option != nil:
 			*c = choice{option.ID, option.Values, string(option.Current), cmp.Or(c.original, string(option.Current))}

@@ -132,9 +132,9 @@ type Quirks struct {
 	// Notices is set if the agent adds its own texts to the model's answer. A text that starts with "Error: " is an
 	// error, after which the agent ends the turn normally. Other texts start with "Info: ".
 	Notices bool
-	// HiddenFailure returns the failure of a turn without tools that the agent ended as if it had succeeded. The
-	// failure may be that the model's stream broke, or that the model refused to answer. HiddenFailure returns nil if
-	// the turn has succeeded. HiddenFailure may be nil.
+	// HiddenFailure returns the failure of a turn that the agent reported as a success. For example, the model's stream
+	// may have broken, or the model may have refused to answer. HiddenFailure returns nil if the turn has succeeded.
+	// ductor calls it only for turns without tool calls. HiddenFailure may be nil.
 	HiddenFailure func(agent cli.Agent, answer string, r cli.Result) *cli.Failure
 	// Forgets is set if the agent removes the prompts of some turns from the session's history. These are turns that
 	// were cancelled while the model answered, and turns that failed before a tool ran.

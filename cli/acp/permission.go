@@ -34,7 +34,7 @@ func agentModes(mode cli.PermissionMode) []string {
 	case cli.Auto:
 		return []string{"auto", "automatic", "autonomous", "agent", "code", "default"}
 	case cli.Bypass:
-		// The mode "autopilot" is not in this list, because it continues without waiting for a prompt.
+		// The name "autopilot" is missing on purpose: in such a mode, an agent starts further turns without a prompt.
 		return []string{"bypasspermissions", "yolo", "fullaccess", "dangerfullaccess", "bypass", "allowall"}
 	default:
 		return []string{"default", "ask", "askalways", "manual", "approve", "readonly"}

@@ -85,8 +85,8 @@ func (m *message) piece(id, text string, now time.Time) (key, news string) {
 	return m.key, m.fresh(text, now)
 }
 
-// held returns the text that fresh has held back, with the key of its message. The caller calls held at the end of the
-// message. The text did not become a complete repetition, so users must see it.
+// held returns heldBack and the message's key. The caller calls held at the end of the message: no more text will
+// complete the repetition, so users must see heldBack.
 func (m *message) held() (key, text string) {
 	text = m.heldBack
 	m.repeats = repeats{}
@@ -112,7 +112,7 @@ const repeatPause = 700 * time.Millisecond
 func (r *repeats) fresh(text string, now time.Time) string {
 	if len(r.sent) > 0 && now.Sub(r.last) >= repeatPause {
 		r.paused = true
-		if begins(text, string(r.sent)) { // the agent starts the repetition again, so drop its first attempt
+		if begins(text, string(r.sent)) { // a new repetition starts; heldBack is from one that broke off
 			r.heldBack = ""
 		}
 	}

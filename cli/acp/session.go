@@ -291,7 +291,7 @@ func (s *session) observe(u *update) bool {
 	case u.Kind == updateInfo && u.titled:
 		s.offers.title = cli.OneLine(u.Title, maxLabel)
 	case u.Kind == updateMessage && isModeNotice != nil && isModeNotice(u.Content.Text()):
-		// The text may also be from the model. The agent's mode is therefore unknown.
+		// The model may also write such a text. So it is unknown whether the agent has changed its mode.
 		s.offers.mode.current = ""
 		return true
 	case u.Kind == updateOffers:

@@ -121,7 +121,7 @@ func (t *tool) over(status string, failure func(output string) (*int, string)) c
 	if run && failure != nil && end.ExitCode == nil {
 		end.ExitCode, end.Err = failure(end.Output)
 	}
-	// If ToolQuirks.Failure is set, a command without output has succeeded.
+	// Agents with ToolQuirks.Failure print a text if a command fails. A command without output has therefore succeeded.
 	switch silent := failure != nil && end.Output == ""; {
 	case status == toolcall.StatusFailed:
 		end.Err = cmp.Or(end.Err, cli.ShortLine(end.Output), "failed")

@@ -270,12 +270,13 @@ func (t *liveTurn) Interrupt() error {
 	return err
 }
 
-// End implements shared.AgentTurn. If an interrupted turn ran tools, processes of these tools may still run. ductor
-// cannot distinguish them from processes of other sessions, because the protocol has no environment per session. The
-// agent's process therefore ends after its other turns, and another process resumes the sessions.
+// End implements shared.AgentTurn. After an interrupted turn, processes of its tools may still run. ductor cannot
+// distinguish them from processes of other sessions, because the protocol has no environment per session. So ductor
+// starts no further turn in the agent's process. The process ends after its running turns, and the sessions continue in
+// another process.
 func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
-	// If the user has replaced the turn by another prompt, the session can continue only if the agent has ended the
-	// turn and no tool runs. While a tool call has no result, Gemini's model would reject the next message.
+	// If the user has replaced the turn by another prompt, the session can continue under two conditions: the agent has
+	// ended the turn, and every tool call has a result. Without a result, Gemini's model would reject the prompt.
 	replaced := cli.Replaced(t.Context()) && t.reply != nil && t.Out.OpenTools() == 0
 	switch cut := t.Loop.Cut() && !replaced; {
 	case cut && (t.reporter.ran || t.reply == nil && t.PromptState() != shared.PromptFailed):

@@ -158,7 +158,7 @@ func (p *Provider) initialize(ctx context.Context) (initReply, error) {
 	var reply *initReply
 	var d decoder
 	end := stream.Turn(ctx, turn.Loop[[]byte]{
-		// An error also ends the process.
+		// The error does not matter: if the request is not sent, the turn times out.
 		Begin: func() { _ = stream.Send(controlLine(initRequest, subtype("initialize"))) },
 		Handle: func(raw []byte) bool {
 			if l, err := d.decode(raw); err == nil {

@@ -78,21 +78,21 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 		ev.Reason = strings.TrimSpace(ev.Reason + "\nit concerns " + path)
 	}
 	ev.Started = t.started(r)
-	visible := map[string]string{}
+	shownFields := map[string]string{}
 	fields := cli.TextsOf(input)
-	ev.Changes = proposedChanges(r.Tool, input, t.dir, visible)
+	ev.Changes = proposedChanges(r.Tool, input, t.dir, shownFields)
 	switch {
 	case r.Tool == toolExitPlan:
 		ev.Tool, ev.Detail = cli.PlanTool, fields["plan"]
-		visible["plan"] = ev.Detail
+		shownFields["plan"] = ev.Detail
 		if path := fields["planFilePath"]; strings.Contains(path, "/.claude/plans/") {
-			visible["planFilePath"] = path
+			shownFields["planFilePath"] = path
 		}
 		ev.Missing = missing("the plan", ev.Detail)
 	case len(ev.Changes) > 0:
 	case r.Tool == "Bash":
 		ev.Detail = fields["command"]
-		visible["command"], visible["description"] = ev.Detail, fields["description"]
+		shownFields["command"], shownFields["description"] = ev.Detail, fields["description"]
 		ev.Reason = strings.TrimSpace(cli.OwnWords(fields["description"]) + "\n" + ev.Reason)
 		ev.Missing = missing("the command", ev.Detail)
 	}
@@ -100,9 +100,12 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 		ev.Detail = ""
 	}
 	if ev.Detail == "" && len(ev.Changes) == 0 {
-		addTitle(visible, r.Tool, fields, ev.Title)
+		addTitle(shownFields, r.Tool, fields, ev.Title)
 	}
-	read := cli.Reading{Dir: t.dir, Said: visible, Usual: map[string]string{"replace_all": "false", "edits.replace_all": "false", "run_in_background": "false"}}
+	read := cli.Reading{
+		Dir: t.dir, Said: shownFields,
+		Usual: map[string]string{"replace_all": "false", "edits.replace_all": "false", "run_in_background": "false"},
+	}
 	if len(ev.Changes) > 0 {
 		read.Edit = []string{"replace_all", "edits.replace_all", "cell_id", "cell_type", "edit_mode"}
 	}
@@ -138,12 +141,12 @@ func missing(name, text string) string {
 	return name
 }
 
-// addTitle adds an input field to the map visible if the title shows the field's value. Users then do not see the field
-// a second time.
-func addTitle(visible map[string]string, tool string, fields map[string]string, title string) {
+// addTitle adds an entry to shownFields if the title is the value of an input field. shownFields contains the fields
+// that users already see in other parts of the request.
+func addTitle(shownFields map[string]string, tool string, fields map[string]string, title string) {
 	for _, key := range titleKeys(tool) {
 		if fields[key] == title && title != "" {
-			visible[key] = title
+			shownFields[key] = title
 			return
 		}
 	}

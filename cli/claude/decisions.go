@@ -11,12 +11,12 @@ import (
 	"ductor/cli"
 )
 
-// settings is the value of Claude's flag --settings. It combines the settings that ductor always needs with settings
-// from ductor's configuration. Without the former, one of Claude's models would approve commands in plan mode, and
-// commands in Claude's own sandbox would run without asking.
+// settings is the value of Claude's flag --settings. It combines settings from ductor's configuration with those that
+// ductor always needs; see decideNothing.
 type settings map[string]any
 
-// decideNothing changes s so that Claude leaves every decision to the user.
+// decideNothing changes s so that Claude leaves every decision to the user. By default, one of Claude's models approves
+// commands in plan mode, and commands in Claude's own sandbox run without asking.
 func (s settings) decideNothing(mode cli.PermissionMode) error {
 	s["useAutoModeDuringPlan"] = false
 	sandbox, err := s.part("sandbox")

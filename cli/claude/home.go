@@ -163,8 +163,8 @@ func loginEnv(settings []byte) map[string]json.RawMessage {
 	return file.Env
 }
 
-// serversAbove returns the names of the MCP servers in the .mcp.json of the home directory owner. Claude starts these
-// servers for every project below owner.
+// serversAbove returns the names of the MCP servers in the file .mcp.json of a home directory. Claude starts these
+// servers for every project in that directory. owner is the path of the directory.
 func serversAbove(owner string) []string {
 	raw, err := os.ReadFile(filepath.Join(owner, ".mcp.json"))
 	var file struct {

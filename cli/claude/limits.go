@@ -19,7 +19,7 @@ type rateLimit struct {
 }
 
 type planWindow struct {
-	Used     *float64 `json:"utilization"` // from 0 to 1; outside of Windows, set only if Status is a warning
+	Used     *float64 `json:"utilization"` // from 0 to 1; at the top level, Claude sets it only if Status is a warning
 	ResetsAt float64  `json:"resetsAt"`    // seconds since 1970
 }
 

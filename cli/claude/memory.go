@@ -49,7 +49,7 @@ func (m *memory) deny(call string) bool {
 // task's end. Safe for concurrent use.
 type tasks struct {
 	mu        sync.Mutex
-	open      map[string]bool // by ID: false while the task runs, true after its end until a turn reports the end
+	open      map[string]bool // by task ID; the value is true if the task has ended
 	summaries []string        // summaries of ended tasks, until the next call of takeSummaries
 }
 

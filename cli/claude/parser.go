@@ -196,10 +196,11 @@ func (p *parser) systemStatus(l *line) {
 	}
 }
 
-// retry emits that Claude repeats a request to its API. If the API rejects the log-in, Claude would retry for minutes.
-// Therefore retry ends the turn. If Claude can refresh the log-in, retry ends the turn only after the second attempt.
+// retry handles a line in which Claude reports that it repeats a request to its API. If the API has rejected the
+// log-in, Claude would repeat the request for minutes, so retry ends the turn. If Claude can refresh the log-in, retry
+// ends the turn only after the second attempt.
 //
-// If the line is from before a restart of ductor, retry does not end the turn, because a later attempt may have
+// If Claude printed the line before a restart of ductor, retry does not end the turn, because a later attempt may have
 // succeeded.
 func (p *parser) retry(l *line) {
 	p.trouble.network = l.ErrorStatus == nil
@@ -324,8 +325,9 @@ func (p *parser) result(l *line) {
 	}
 }
 
-// ours reports whether a result line ends the turn that ductor started. The field origin is set if Claude started the
-// turn itself. If Claude accepted ductor's prompt during such a turn, the result line ends both turns.
+// ours reports whether a result line ends the turn that ductor started. The line's field origin is empty or "human" if
+// a prompt started the turn, and has another value if Claude started the turn itself. If Claude accepted ductor's
+// prompt during a turn that Claude started itself, the result line ends both turns.
 func (p *parser) ours(l *line) bool {
 	if l.Origin == nil || l.Origin.Kind == "" || l.Origin.Kind == "human" {
 		return true

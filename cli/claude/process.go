@@ -7,8 +7,8 @@ import (
 	"ductor/cli"
 )
 
-// process is a Claude process. It also contains the most recently stored start of a turn. The caller must stop the
-// process or detach from it.
+// process is a Claude process. Its field mark is the stored start of its latest turn; updateNote changes the note of
+// this mark. The caller must stop the process or detach from it.
 type process struct {
 	cli.Process
 

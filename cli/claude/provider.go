@@ -89,11 +89,12 @@ var (
 )
 
 // CannotHold implements cli.ToolHolder. Claude's list of permitted tools does not cover tools of MCP servers. If a
-// request permits only some servers, ductor must therefore start Claude without all other servers.
+// request permits only some tools, ductor therefore starts Claude with --strict-mcp-config, so that Claude has only the
+// servers in req.Servers. Claude then lacks a permitted server that is not in req.Servers, so CannotHold returns a
+// reason.
 func (*Provider) CannotHold(req cli.Request) string {
 	servers, _ := cli.Servers(req.Tools.Only)
 	for _, name := range servers {
-		// With --strict-mcp-config, Claude has only the servers of the request.
 		if !slices.ContainsFunc(req.Servers, func(s cli.ToolServer) bool { return s.Name == name }) {
 			return "Claude cannot be told to use no other MCP servers than some; deny those that it should not use"
 		}

@@ -101,7 +101,7 @@ func resultFailure(r resultFields, subtype string, t trouble) *cli.Failure {
 		return &cli.Failure{Agent: agent, Kind: cli.UnknownFailure, Reason: "the turn was interrupted"}
 	}
 	f := &cli.Failure{Agent: agent, Kind: failureKind(r, subtype, t), Reason: failureReason(r)}
-	if cli.InnerMessage(r.Result) != r.Result { // the reason is only a part of Claude's text
+	if cli.InnerMessage(r.Result) != r.Result { // f.Reason is only a part of Claude's text
 		f.Detail = cli.Shorten(r.Result, 2000)
 	}
 	if f.Kind == cli.LimitReached {

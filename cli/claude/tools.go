@@ -272,11 +272,11 @@ type snippet struct {
 }
 
 // proposedChanges returns the file changes that a tool would make according to its input. It also adds the input fields
-// that these changes show to the map visible.
+// that users can see in these changes to shownFields.
 //
 // The input does not contain the position of a replaced text in the file, so line numbers start at 1. The input does
 // not say whether a written file exists, so the change adds the whole new content.
-func proposedChanges(tool string, input json.RawMessage, dir string, visible map[string]string) []cli.FileChanged {
+func proposedChanges(tool string, input json.RawMessage, dir string, shownFields map[string]string) []cli.FileChanged {
 	var in struct {
 		Path     string    `json:"file_path"`
 		Notebook string    `json:"notebook_path"`
@@ -312,7 +312,7 @@ func proposedChanges(tool string, input json.RawMessage, dir string, visible map
 	if path == "" {
 		return nil
 	}
-	maps.Copy(visible, shown)
+	maps.Copy(shownFields, shown)
 	return []cli.FileChanged{{Path: cli.Relative(dir, path), Kind: kind, Diff: edit.diff()}}
 }
 

@@ -244,7 +244,7 @@ const (
 	catchingUp step = iota // it is unknown what ductor sent before the restart
 	waiting                // nothing was sent, because Claude may be busy
 	changing               // Claude has not yet confirmed the new settings
-	sent                   // the prompt is being sent, or could not be written
+	sent                   // ductor sends nothing more: the prompt is queued, or could not be encoded
 )
 
 // opening is the start of a turn. It changes Claude's settings, waits for the confirmation and sends the prompt. Only

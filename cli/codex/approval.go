@@ -147,7 +147,7 @@ func askForServer(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	}
 }
 
-// textOf returns a JSON value as text, or "" for an object or an array with values.
+// textOf returns the value in raw as text, or "" if raw does not contain exactly one value; see cli.Leaves.
 func textOf(raw json.RawMessage) string {
 	if leaves := cli.Leaves(raw); len(leaves) == 1 {
 		return leaves[0].Value

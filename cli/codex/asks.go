@@ -119,7 +119,7 @@ func (a *inquiry) answers(d cli.Decision) any {
 // ask asks the user, or declines the request if its turn has ended.
 func (t *liveTurn) ask(a *inquiry) {
 	p := a.params
-	// If the request does not name a turn, it belongs to this turn.
+	// The request names another turn of this thread. That turn has ended.
 	if p.Thread == t.s.id && p.Turn != "" && p.Turn != t.parser.turn {
 		if !t.Loop.Past() {
 			t.s.server.decline(a) // no user can answer for a turn that has ended

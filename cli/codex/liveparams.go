@@ -38,7 +38,7 @@ func (s *thread) termsOf(req cli.Request, defaults settings) map[string]any {
 
 // sentTerms contains the settings from termsOf that ductor last sent to a thread.
 type sentTerms struct {
-	prompt string // ID of the request that contained the settings
+	prompt string // ID of the prompt, which is the request that contained the settings
 	terms  string
 	known  bool // whether Codex has accepted the request
 }

@@ -302,7 +302,7 @@ func (p *liveParser) plan(n *notice) {
 // count records the token usage of the thread. Codex reports it after each request to the model.
 func (p *liveParser) count(u tokenUsage) {
 	if p.usage == nil {
-		p.usage = &tokenUsage{Last: u.Total.minus(u.Last)} // Last contains the total before the turn
+		p.usage = &tokenUsage{Last: u.Total.minus(u.Last)} // in p.usage, Last is the total before the turn
 	}
 	p.usage.Total = u.Total
 	p.usage.fill = cli.Fill{Used: u.Last.Sum, Limit: u.Window}
@@ -331,8 +331,8 @@ func (p *liveParser) fill() cli.Fill {
 	return p.usage.fill
 }
 
-// trouble handles a failed request to the model. It ends the turn if a retry would be useless. After a restart of
-// ductor, it does not end the turn for earlier output, because a later retry may have succeeded.
+// trouble handles a failed request to the model. It ends the turn if a retry would be useless. If the request failed
+// before a restart of ductor, trouble does not end the turn, because a later retry may have succeeded.
 func (p *liveParser) trouble(n *notice) {
 	if n.Error == nil {
 		return

@@ -96,7 +96,7 @@ func (p *Provider) ProjectFiles() []string { return []string{".codex/"} }
 // Codex needs an entry for each directory from the working directory up to the top of the repository. The map therefore
 // contains the working directory and all directories above it.
 //
-// If the project has no settings, trust returns nil, because Codex would not read AGENTS.md in an untrusted project.
+// If the project has no settings, trust returns nil. An entry "untrusted" would also make Codex ignore AGENTS.md.
 func trust(req cli.Request) map[string]trustLevel {
 	level := "untrusted"
 	switch req.Project {
@@ -118,7 +118,7 @@ func trust(req cli.Request) map[string]trustLevel {
 	return projects
 }
 
-// trustLevel is the value of a project in Codex's configuration.
+// trustLevel is the entry of a directory in the table "projects" of Codex's configuration.
 type trustLevel struct {
 	Level string `json:"trust_level"`
 }

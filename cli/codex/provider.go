@@ -22,7 +22,7 @@ func EnvKeys() []string { return []string{"OPENAI_*", "CODEX_*"} }
 // Options configures a Provider. Only Launcher is required.
 type Options struct {
 	cli.ProviderOptions
-	Sandbox  string        // sandbox for permission modes that require no certain sandbox; default: "workspace-write"
+	Sandbox  string        // sandbox for permission modes that do not determine the sandbox; default: "workspace-write"
 	Patience time.Duration // how long Codex may wait for the network in a turn; default: a minute
 }
 

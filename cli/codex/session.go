@@ -159,8 +159,9 @@ func (p *Provider) before(req cli.Request, left *cli.LeftRun) total {
 	return total{u, known}
 }
 
-// mark returns the start of a turn, with the total in its note. ductor stores this mark, and needs it after a restart.
-// The mark is empty if the total is zero, unknown or already stored.
+// mark returns the mark that ductor stores at the start of a turn. The mark's note contains t. After a restart,
+// Provider.before reads t from this note. The mark is empty if there is nothing to store: t is zero or unknown, or the
+// turn is resumed.
 func (t total) mark(turn cli.TurnID, left *cli.LeftRun) cli.Mark {
 	if left != nil || !t.Known || t.Usage == (cli.Usage{}) {
 		return cli.Mark{}

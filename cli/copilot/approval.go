@@ -65,9 +65,9 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 	return ev
 }
 
-// effectOf returns what a request would do. Rules use the result to allow the request, unless the agent has a special
-// reason to ask the user. Copilot adds an intention to every request, so effectOf does not count the intention as a
-// reason.
+// effectOf returns the effect of a request, from which rules decide whether to allow the request. Rules do not allow a
+// command or a read for which Copilot gives a reason to ask. Copilot adds an intention to every request, so effectOf
+// does not count the intention as a reason.
 func effectOf(ev cli.ApprovalAsked, asked permissionAsked, dir string) cli.Effect {
 	e := cli.EffectOf(ev.Input, dir, nil)
 	reason := ev.Reason
@@ -127,8 +127,8 @@ func subject(asked permissionAsked, read *cli.Reading) string {
 	return strings.Join(values, ".")
 }
 
-// changesOf returns the file change that a request would make. It also adds to read.Said the fields that this change
-// shows.
+// changesOf returns the file change that a request would make. It also records in read which fields of the request
+// users can see in this change.
 func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.FileChanged {
 	kind := cli.FileUpdated
 	was := func(e permissionEdit) bool { return e.Before != nil }
@@ -148,9 +148,9 @@ func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.File
 	return []cli.FileChanged{change}
 }
 
-// addContents adds the file's path to the map visible, which contains the fields that users already see. If the diff
-// shows the change completely, addContents also adds the file's content before and after the change.
-func addContents(asked permissionAsked, diff string, visible map[string]string) {
+// addContents adds the file's path to shownFields, which contains the fields that users already see. If the diff shows
+// the change completely, addContents also adds the file's content before and after the change.
+func addContents(asked permissionAsked, diff string, shownFields map[string]string) {
 	before := ""
 	for i, e := range asked.Edits {
 		old, now := e.Before, e.After
@@ -161,14 +161,14 @@ func addContents(asked permissionAsked, diff string, visible map[string]string) 
 			continue
 		}
 		at := fmt.Sprintf("fileEdits[%d].", i)
-		visible[at+"before.path"], visible[at+"after.path"] = asked.File, asked.File
+		shownFields[at+"before.path"], shownFields[at+"after.path"] = asked.File, asked.File
 		if cli.DiffMakes(diff, old.Content, now.Content) {
 			before = old.Content
-			visible[at+"before.content"], visible[at+"after.content"] = old.Content, now.Content
+			shownFields[at+"before.content"], shownFields[at+"after.content"] = old.Content, now.Content
 		}
 	}
 	if cli.DiffMakes(diff, before, asked.NewFile) {
-		visible["newFileContents"] = asked.NewFile
+		shownFields["newFileContents"] = asked.NewFile
 	}
 }
 

@@ -139,7 +139,7 @@ func (a *asks) request(r *rpc.Message) {
 	a.add(o, func() cli.Event { return asked })
 }
 
-// add asks the user to answer the request o. If o.auto is set, add sends this answer without asking.
+// add asks the user to answer the request o. If o.auto is set, add sends o.auto as the answer instead.
 func (a *asks) add(o *ask, asked func() cli.Event) {
 	a.Add(turn.Pending[*ask]{ID: o.id, About: o, Ask: func() cli.Event {
 		if o.auto == nil {

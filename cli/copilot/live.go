@@ -164,8 +164,8 @@ func (s *session) switchModel(ctx context.Context, req cli.Request) error {
 }
 
 // SetPermission implements cli.PermissionSetter. Copilot applies the mode from its next tool on. SetPermission rejects
-// the modes in which ductor accepts the decisions of Copilot's risk assessment, because ductor can start to do so only
-// at the start of a turn.
+// modes in which ductor follows Copilot's own risk assessment; see permission.judged. Only the start of a turn can
+// select such a mode.
 func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error {
 	p, err := permissionOf(mode)
 	if err != nil || p.judged {

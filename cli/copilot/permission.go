@@ -8,13 +8,16 @@ import (
 	"ductor/cli"
 )
 
-// permission contains Copilot's settings for a permission mode. One-shot mode and live mode use different settings.
+// permission contains Copilot's settings for a permission mode.
 type permission struct {
-	flags    []string // one-shot: command-line arguments
-	mode     string   // live: parameter of session.mode.set
-	approval string   // live: parameter of session.permissions.setMode
-	judged   bool     // live: whether ductor accepts the decisions of Copilot's own risk assessment
-	cannot   string   // one-shot: why Copilot does not fully support the mode, or ""
+	// Settings for one-shot mode.
+	flags  []string // command-line arguments
+	cannot string   // why Copilot does not fully support the permission mode, or ""
+
+	// Settings for live mode.
+	mode     string // parameter of session.mode.set
+	approval string // parameter of session.permissions.setMode
+	judged   bool   // whether ductor allows what Copilot's own risk assessment approves
 }
 
 // permissionOf returns Copilot's settings for a permission mode. The flags are from version 1.0.102.
@@ -75,7 +78,8 @@ type rule struct {
 func rules(texts []string) []rule {
 	list := []rule{}
 	servers, texts := cli.Servers(texts)
-	for _, text := range append(texts, servers...) { // for a server, the kind is the server's name
+	// A rule for all tools of an MCP server has the server's name as its kind.
+	for _, text := range append(texts, servers...) {
 		kind, rest, bracket := strings.Cut(strings.TrimSpace(text), "(")
 		r := rule{Kind: kind}
 		if argument, ok := strings.CutSuffix(rest, ")"); bracket && ok && argument != "" {

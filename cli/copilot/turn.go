@@ -163,7 +163,7 @@ func (t *liveTurn) End(end turn.End) (shared.Phase, shared.TurnEnd) {
 	if t.Loop.Cut() && (left || t.p.phase != ended) {
 		phase = shared.PhaseSpent
 	}
-	// If Copilot has ended the turn itself, it has also ended the turn's tools.
+	// If Copilot has ended the turn itself, it has also ended the turn's tools, so they leave no processes behind.
 	replaced := cli.Replaced(t.Context()) && t.p.phase == ended && !t.Loop.Killed()
 	if t.Loop.Cut() && len(t.p.tools) > 0 && !replaced {
 		leaves = shared.EndLeftovers

@@ -194,8 +194,7 @@ func (r *Reader) skip(length int) error {
 	return err
 }
 
-// source reads the program's output. When all output before the offset until was handled, source calls caughtUp, but
-// only once.
+// source reads the program's output. It calls caughtUp once, after all output up to the offset in until was handled.
 type source struct {
 	r        io.Reader
 	at       int64 // offset of the next read

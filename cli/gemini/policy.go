@@ -45,8 +45,9 @@ func (p *Provider) CannotHold(req cli.Request) string {
 	return ""
 }
 
-// rulesOf returns the rules that enforce a list of tools. If the list contains permitted tools, the rules deny all
-// other tools. For a permitted tool, the rules ask the user in the same modes in which Gemini's own rules would ask.
+// rulesOf returns the rules that enforce a list of tools. If the list names permitted tools, the rules deny all other
+// tools. A permitted tool may still need a user's approval: the rules require one in the same modes as Gemini's own
+// rules.
 func rulesOf(list cli.ToolList) []policyRule {
 	var all []policyRule
 	servers, denied := cli.Servers(list.Denied)

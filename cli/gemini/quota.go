@@ -55,8 +55,8 @@ func usageInMeta(meta json.RawMessage) (model cli.ModelID, total cli.Consumption
 // Gemini reports the chosen model only for the first call of a turn. It counts later calls under the ID "auto".
 func picksModel(id cli.ModelID) bool { return strings.HasPrefix(string(id), "auto") }
 
-// hiddenFailure returns the failure of a turn without tools that Gemini ended as if it had succeeded. It returns nil if
-// the turn has succeeded. Gemini reports tokens at the end of a model call, so an answer without tokens is incomplete.
+// hiddenFailure implements acp.Quirks.HiddenFailure. Gemini reports tokens at the end of a model call, so an answer
+// without tokens is incomplete.
 func hiddenFailure(agent cli.Agent, answer string, r cli.Result) *cli.Failure {
 	switch {
 	case answer == "":

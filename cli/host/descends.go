@@ -74,7 +74,7 @@ func lineage(pid int) (line []proctree.ID, err error) {
 
 var groupOfRun = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`/ductor-[0-9a-f]+-[0-9a-f]+-`) })
 
-// runGroups returns the number of runs in whose control groups a process is.
+// runGroups returns the number of runs to which a process belongs according to its control groups.
 func runGroups(pid int) int {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
 	if err != nil {

@@ -224,8 +224,8 @@ func (h *Homes) note(name string, had, now map[string]string) error {
 func notesFile(name string) string { return notesDir + "/" + name + ".json" }
 
 // HomeName returns the name of a session's home directory. The name is the same in every environment. It is the
-// session's name if that is a valid directory name, and otherwise a hash. Both forms are valid, so HomeName returns the
-// name of a home unchanged.
+// session's name if that is a valid directory name, and otherwise a hash. A hash is a valid directory name, too, so
+// HomeName(HomeName(session)) equals HomeName(session).
 func HomeName(session string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_'

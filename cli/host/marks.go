@@ -57,9 +57,9 @@ func (k *runMarks) ended(output int64) {
 	k.over = max(k.over, output)
 }
 
-// neededFrom returns the offset before which the output is no longer needed. After a restart, ductor reads the output
-// from the mark of the first turn that is not settled. If all turns are settled, it reads from the end of the last
-// turn. The mark of a new turn never has a lower offset than the returned one.
+// neededFrom returns the offset before which the output can be deleted. ductor would continue to read at this offset
+// after a restart: at the start of the first turn that is not settled, or at the end of the last turn if all turns are
+// settled. A new turn never starts before this offset.
 func (k *runMarks) neededFrom() int64 {
 	k.recording.Lock() // waits for marks that are being stored
 	defer k.recording.Unlock()

@@ -74,8 +74,9 @@ func (n Names) Lists(c Choice) bool {
 	})
 }
 
-// modelsWith returns the models whose ID or name match accepts. It also returns a model whose exact ID is exactID,
-// unless exactID is empty. A listed ID such as "opus" stands for an exact ID, which cli.Model.Resolved contains.
+// modelsWith returns the models of which match accepts the ID or the name. A listed ID such as "opus" is short for an
+// exact ID, which cli.Model.Resolved contains. If exactID is not empty, modelsWith also returns the models with this
+// exact ID.
 func modelsWith(entries []cli.MenuEntry, match func(string) bool, exactID string) []cli.Model {
 	var found []cli.Model
 	for _, e := range entries {

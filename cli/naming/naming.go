@@ -55,7 +55,7 @@ const (
 	Unknown                          // no model has this name; Near is a similar name, and Models are all models
 	Elsewhere                        // only Agent has this model, and Agent cannot be used
 	Ambiguous                        // several models have this name; Models contains them
-	TooManyWords                     // the effort is not the last word
+	TooManyWords                     // something other than a single effort follows the model
 	NoEfforts                        // Model has no efforts
 	UnknownEffort                    // Model has efforts, but not this one
 	Loading                          // models of Agent, or of any agent if Agent is empty, are still loading
@@ -117,8 +117,9 @@ func (n Names) Find(name string) (Choice, *Problem) {
 	return c, problem
 }
 
-// Addressed parses a name that a user wrote before a prompt. Unlike Exactly, it accepts an agent that cannot be used,
-// because the user did not mean another agent. The turn then fails with the reason.
+// Addressed parses a name that a user wrote before a prompt. Unlike Exactly, it also accepts the name of an agent that
+// cannot be used. The turn then fails with the reason. Otherwise another agent would get the prompt, which the user did
+// not intend.
 func (n Names) Addressed(name string) (Choice, bool) {
 	if c, ok := n.Exactly(name); ok {
 		return c, true

@@ -8,8 +8,8 @@ import (
 	"ductor/cli"
 )
 
-// This file chooses models of an agent that can be used, but that lists no models, for example because its list failed.
-// Such an agent may accept any ID.
+// An agent can be usable although it lists no models, for example because its list failed to load. This file chooses
+// models of such an agent. The agent may accept any ID.
 
 // listsNothing reports whether an agent can be used although it lists no models.
 func listsNothing(e cli.MenuEntry) bool {
@@ -25,8 +25,8 @@ func (n Names) withoutList(agent cli.Agent) (cli.MenuEntry, bool) {
 	return n.Entries[i], true
 }
 
-// chooseUnseen parses words such as "opus high" or "default" that follow the name of an agent without a list. The kind
-// of the Problem is NotListed if the Choice counts.
+// chooseUnseen parses words such as "opus high" or "default" that follow the name of an agent. The agent lists no
+// models, so chooseUnseen always returns a Problem. If the Choice is valid, the kind of the Problem is NotListed.
 func chooseUnseen(e cli.MenuEntry, words []string) (Choice, *Problem) {
 	c := Choice{Agent: e.Agent}
 	switch {
@@ -45,9 +45,9 @@ func chooseUnseen(e cli.MenuEntry, words []string) (Choice, *Problem) {
 	return c, &Problem{Kind: NotListed, Agent: e.Agent, Entry: e}
 }
 
-// unseen handles words that name no listed model. They may name a model of an agent that lists nothing: of the agent to
-// which the ID belongs by its name, or else of the current agent. If the words look like a listed model, unseen adds
-// this choice to the problem.
+// unseen handles words that name no listed model. They may name a model of an agent that lists no models. unseen
+// guesses that agent from the model's name, or else assumes the current agent. If the words look like a misspelled
+// listed model, unseen only adds its choice to problem.Meant.
 func (n Names) unseen(words []string, problem *Problem) (Choice, *Problem) {
 	if problem.Kind != Unknown && problem.Kind != Elsewhere && problem.Kind != NoAgent {
 		return Choice{}, problem

@@ -133,7 +133,7 @@ func (r *request) answer(e *pooled) {
 	r.granted <- e
 }
 
-// forget empties r.short if the request has not read the reason for waiting yet.
+// forget removes the reason for waiting from r.short, unless the method request has already received it.
 func (r *request) forget() {
 	select {
 	case <-r.short:

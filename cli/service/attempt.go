@@ -83,7 +83,7 @@ func (w *resultGuard) close(ctx context.Context) (r cli.Result, ok bool) {
 type attempt struct {
 	result cli.Result
 	shown  bool
-	lent   *pooled       // nil if no session was opened
+	lent   *pooled       // pool entry of the session that ran the turn; nil if no session was opened
 	late   chan struct{} // set if the provider's Open did not return in time; closed when Open has returned
 }
 
@@ -138,10 +138,10 @@ func (s *Service) recordBegun(req cli.Request, id cli.AgentSessionID) {
 	})
 }
 
-// open opens the session of an entry. If the provider's Open fails, open removes the entry from the pool.
+// open opens the session of the entry e. If the provider's Open fails, open removes e from the pool.
 //
-// If ctx is done before the provider's Open has returned, open returns at once, with the channel late. If Open then
-// still returns a session, open closes the session in the background. Afterwards, open closes the channel late.
+// If ctx ends before the provider's Open returns, open does not wait, and returns the channel late. A goroutine then
+// waits for Open, closes the session that Open may return, and closes late.
 func (s *Service) open(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, e *pooled,
 	emit func(cli.Event)) (session cli.Session, late chan struct{}, err error) {
 	type opened struct {

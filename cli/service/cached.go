@@ -12,15 +12,16 @@ import (
 // troubleTTL is how long a failure is cached. It is short so that users soon see the effect of a log-in.
 const troubleTTL = 5 * time.Second
 
-// cached caches the result of a slow query. A good result is valid for MenuTTL, and any other result is valid for
-// troubleTTL. After half of this time, get still returns the result, but also starts a query for a new one.
+// cached caches the result of a slow query. A result for which good returns true is valid for MenuTTL, and any other
+// result is valid for troubleTTL. After half of this time, get still returns the result, but also starts a query for a
+// new one.
 //
 // Callers share a running query, unless forget was called since the query started. A query continues even if no caller
 // waits for it.
 type cached[T any] struct {
 	*core
 	fetch func(context.Context) T
-	good  func(T) bool
+	good  func(T) bool // reports whether a result is valid for MenuTTL
 
 	mu     sync.Mutex
 	value  T
@@ -32,8 +33,9 @@ func newCached[T any](of *core, fetch func(context.Context) T, good func(T) bool
 	return &cached[T]{core: of, fetch: fetch, good: good}
 }
 
-// get returns a valid result, or waits for a query. If ctx ends first, it returns the cause of ctx. If ctx comes from
-// cli.AtOnce, get does not wait, but may return a good result that is no longer valid.
+// get returns the cached result while it is valid, and otherwise waits for a query. If ctx ends first, get returns the
+// cause of ctx. If ctx comes from cli.AtOnce, get does not wait: it returns a result for which good returns true, even
+// if that result has expired.
 func (c *cached[T]) get(ctx context.Context) (T, error) {
 	for {
 		c.mu.Lock()

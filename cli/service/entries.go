@@ -43,7 +43,7 @@ const (
 	idle           // runs no turn
 	busy           // runs a turn
 	expiring       // runs a turn, and will be closed after the turn
-	closing        // is being closed; until then, no other session with the same closeKey may be opened
+	closing        // is being closed; meanwhile, no other session with the same closeKey may be opened
 	stuck          // could not be closed or opened in time, and may still have a process
 )
 

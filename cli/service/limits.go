@@ -51,8 +51,8 @@ func (p *pool) living() []*slot {
 // expected returns the size in bytes that a new process of the agent will probably have.
 func (p *pool) expected(agent cli.Agent) int64 { return cmp.Or(p.typical[agent], unmeasured) }
 
-// lacks returns the limit that would be exceeded if each request got a new process, in addition to the processes in
-// remaining. freedBytes is the memory of other processes that are about to end.
+// lacks returns the limit that would be exceeded if the processes in remaining continued to run, and each request got a
+// new process. freedBytes is the memory of other processes that are about to end.
 func (p *pool) lacks(remaining []*slot, freedBytes int64, requests ...*request) lack {
 	counted := len(requests)
 	for _, at := range remaining {

@@ -251,7 +251,8 @@ func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, accounts cli.A
 	return "", false
 }
 
-// patience limits how long ctx allows to wait for a sandbox.
+// patience returns ctx with a deadline for waiting for a sandbox. If the sandbox recently did not answer, the deadline
+// is now. For this host, patience returns ctx itself.
 func (s *Service) patience(ctx context.Context, at *runEnv) (context.Context, context.CancelFunc) {
 	switch {
 	case at.sandbox == "":

@@ -66,10 +66,10 @@ type Options struct {
 	// RunEnvs exist.
 	OpenRunEnv func(cli.Sandbox) (RunEnv, bool)
 
-	// Background stores that a run has background work, or, if start.Note is empty, that it has none. nil stores
-	// nothing.
+	// Background stores whether a run has background work: the run has some if start.Note is not empty. If Background
+	// is nil, nothing is stored.
 	Background func(ctx context.Context, start cli.Start) error
-	// Began stores the ID of each session that an agent creates for ductor. nil stores nothing.
+	// Began stores the ID of each session that an agent creates for ductor. If Began is nil, nothing is stored.
 	Began func(ctx context.Context, id cli.AgentSessionID) error
 	// Flush returns once the data that ductor has stored will survive a power failure. nil means that stored data
 	// always survives.

@@ -157,7 +157,7 @@ func (p *pool) settle(e *pooled, pid int, process cli.Process) {
 	})
 }
 
-// suits reports whether the entry's session can run req.
+// suits reports whether e is an entry for this agentEntry, and its session can run req in this mode.
 func (e *pooled) suits(entry *agentEntry, mode cli.Mode, req cli.Request) (fits bool) {
 	if e.entry != entry || e.conversation != req.Conversation || e.mode != mode || !e.info().Alive {
 		return false

@@ -77,7 +77,7 @@ func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, emitResult
 		emitResult()
 	case a.result.Aborted && cli.Replaced(ctx) && s.pool.giveBack(a.lent):
 		emitResult()
-	// If ctx ended with the cause ErrDetached, the turn has ended by itself just before ductor could detach.
+	// The cause ErrDetached did not cut the turn short: the turn ended by itself just before ductor could detach.
 	case a.result.Aborted || ctx.Err() != nil && !errors.Is(context.Cause(ctx), cli.ErrDetached):
 		if at.sandbox == "" {
 			emitResult()

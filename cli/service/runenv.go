@@ -19,8 +19,8 @@ type runEnv struct {
 	homes     Homes
 	agents    atomic.Pointer[[]*agentEntry] // agents in the order of the menu; see Service.SetProviders
 
-	// silent is the time, in Unix nanoseconds, at which a caller last stopped waiting for the environment to report its
-	// usable agents. It is 0 if the environment has answered since then.
+	// silent is the time, in Unix nanoseconds, at which a caller gave up waiting for an answer of the environment. It
+	// is 0 if the environment has answered since then.
 	silent atomic.Int64
 
 	look   chan struct{} // mutex; held while the runs of the previous process of ductor are listed

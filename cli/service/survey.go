@@ -41,7 +41,7 @@ func (s *Service) Survey(ctx context.Context, openTurns []cli.OpenTurn) (map[cli
 	var errs []error
 	rest := map[*runEnv][]leftTurn{} // runs in which no open turn was running
 	taken := map[closeKey]bool{}
-	for _, t := range openTurns { // opens the sandboxes that belong to one conversation
+	for _, t := range openTurns { // get also opens a sandbox that belongs to one conversation
 		s.runEnvs.get(t.Sandbox)
 	}
 	for _, sight := range s.sightings(ctx) {

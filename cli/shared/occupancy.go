@@ -14,7 +14,7 @@ const (
 	// Ending means that no session may join, and that the process ends with its last turn. The reason is that child
 	// processes of an aborted turn may still run.
 	Ending   State = "ending"
-	Detached State = "detached" // no session may join; continues without ductor after its last session
+	Detached State = "detached" // no session may join; ductor detaches after the last session, and the process runs on
 	Dead     State = "dead"     // the process failed to start, or its output has ended
 )
 
@@ -22,7 +22,7 @@ const (
 type occupancy struct {
 	state    State
 	givenUp  bool                   // the state was Draining or Ending before it became Dead
-	sessions int                    // number of sessions; includes turns that no request has resumed yet
+	sessions int                    // number of sessions, plus one for each turn in awaited
 	running  int                    // number of running turns
 	awaited  map[cli.TurnID]awaited // turns that no request has resumed yet
 }

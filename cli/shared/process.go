@@ -17,7 +17,8 @@ const stopSlack = 10 * time.Second
 
 // Server is the provider's part of a process. An implementation embeds the *Process.
 type Server interface {
-	// The Handler's Changed is not called for the end of the output, because turns learn of this end from Process.Gone.
+	// Process does not report the end of the output to Handler.Changed, because turns learn of this end from
+	// Process.Gone.
 	rpc.Handler
 	// Greet prepares a new process for sessions. If it returns an error, the process is not used.
 	Greet(ctx context.Context) error

@@ -11,9 +11,8 @@ import (
 // resumeWait is the time in which requests can resume the turns of an old process. ductor drops the other turns.
 const resumeWait = time.Minute
 
-// Resume attaches to a run of the previous process of ductor, and returns what Server.Await returned for a turn in it.
-// It attaches only once for all turns of a run. The process serves only these turns and then ends. Errors are
-// *cli.Failure.
+// Resume attaches to a run of the previous process of ductor, and returns what Server.Await returned for the given turn
+// of this run. All turns of a run share one Process, which ends after these turns. Errors are *cli.Failure.
 func (p *Pool[S]) Resume(ctx context.Context, left cli.LeftRun, turn cli.TurnID) (kept any, err error) {
 	switch _, begun := left.Mark(turn); {
 	case turn == "":

@@ -16,7 +16,7 @@ type Phase string
 
 // The phases of a session.
 const (
-	PhaseOpening Phase = "opening" // messages wait in the inbox until the session is open, and are then dropped
+	PhaseOpening Phase = "opening" // is being opened; messages that arrive in this phase are dropped
 	PhaseNew     Phase = "new"     // open, but without a turn so far
 	PhaseIdle    Phase = "idle"
 	PhaseAdopted Phase = "adopted" // the session stores messages of a resumed turn until the call of Turn
@@ -26,7 +26,8 @@ const (
 	PhaseClosed  Phase = "closed"
 )
 
-// AgentSession is the provider's part of a Session in one process.
+// AgentSession is the part of a Session that the provider implements. If the Session moves to another process, it gets
+// another AgentSession.
 type AgentSession[M any] interface {
 	// ID returns the agent's ID of the session. It is constant after Open, but may be empty until the end of the first
 	// turn.
@@ -34,11 +35,11 @@ type AgentSession[M any] interface {
 	Host() *Process
 	// Open creates the session or resumes req.Resume.
 	Open(ctx context.Context, req cli.Request) error
-	// Fits reports whether the session's settings allow it to run req. Before the call, Session has compared req.Resume
-	// and has checked that the process is alive.
+	// Fits reports whether the session's settings allow it to run req. Session calls Fits only if req continues this
+	// session, and the process is alive.
 	Fits(req cli.Request) bool
-	// Check returns an error if the agent does not support t.Req, whatever process it uses. The session's process may
-	// have ended.
+	// Check returns an error if the agent does not support t.Req in any process. At the time of the call, the session's
+	// process may have ended.
 	Check(t *Turn[M]) error
 	// Begin prepares the session for a turn, and returns the provider's part of the turn. It changes the session's
 	// settings to t.Req unless t was adopted. It does not send the prompt.
@@ -133,8 +134,8 @@ func (s *Session[M]) Open(ctx context.Context, req cli.Request) error {
 	}
 }
 
-// opened stores the open session's part in its process. It drops the messages that the agent sent during the opening.
-// It returns false if the session was closed meanwhile.
+// opened makes agent the session's AgentSession after agent.Open succeeded. It drops the messages that the agent sent
+// during the opening. It returns false if the session was closed meanwhile.
 func (s *Session[M]) opened(agent AgentSession[M], req cli.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,7 +33,7 @@ const (
 
 // AgentTurn is the provider's part of a turn. The goroutine of the turn calls all methods except Decide.
 type AgentTurn[M any] interface {
-	// Start emits SessionStarted, unless the agent has not named the session yet.
+	// Start emits SessionStarted if the agent has already named the session.
 	Start()
 	// Prompt returns the request that starts the turn. It may query the agent. The caller sets the request's ID,
 	// Answered and Unsent.
@@ -202,7 +202,8 @@ func (t *Turn[M]) Accepted() {
 	t.Out.Accepted()
 }
 
-// Check makes the turn check again whether it is over, or waits for the user. Safe for concurrent use.
+// Check wakes the turn, which then checks whether it is over, and whether it waits for the user. Safe for concurrent
+// use.
 func (t *Turn[M]) Check() { t.inbox.Put(Item[M]{}, 0) }
 
 func (t *Turn[M]) become(p PromptState) {

@@ -111,8 +111,9 @@ func didYouMean(name string, all []string) string {
 	return fmt.Sprintf("; did you mean %q?", all[slices.Index(lower, near)])
 }
 
-// WholeServer returns the name of an MCP server if an entry of a list means all its tools in the form that only Claude
-// uses, such as "mcp__github" and "mcp__github__*". Otherwise it returns "".
+// WholeServer returns the name of the MCP server in an entry such as "mcp__github" or "mcp__github__*" of a list of
+// tools. Such an entry means all tools of the server; only Claude uses this form. For other entries, WholeServer
+// returns "".
 func WholeServer(name string) string {
 	server, ok := strings.CutPrefix(name, "mcp__")
 	server = strings.TrimSuffix(server, "__*")

@@ -77,9 +77,9 @@ func ReadOnly(agent cli.Agent) (list cli.ToolList, held bool) {
 	return cli.ToolList{Only: []string{"read", "search", "web"}}, true
 }
 
-// For combines several lists into one, with the agent's own names for tools. The new list permits a tool if no list
-// denies the tool, and every list with permitted tools contains it. For returns an error if the agent cannot be limited
-// in this way.
+// For combines several lists into one, with the agent's own names for tools. The new list denies a tool if any list
+// denies the tool. If some lists name permitted tools, the new list permits only tools that are in all of these lists.
+// For returns an error if the agent cannot be limited in this way.
 func For(agent cli.Agent, lists ...cli.ToolList) (cli.ToolList, error) {
 	var all cli.ToolList
 	limited := false
@@ -131,7 +131,7 @@ func Limit(p cli.Provider, req cli.Request) (cli.Request, error) {
 	}
 	left := func(s cli.ToolServer) bool { return !list.Permits("mcp:" + s.Name) }
 	kept := slices.DeleteFunc(slices.Clone(req.Servers), left)
-	for _, s := range req.Servers { // the agent does not get a denied server, so the list need not name it
+	for _, s := range req.Servers { // kept has no denied servers, so the list need not deny them
 		list.Denied = slices.DeleteFunc(list.Denied, func(name string) bool { return name == "mcp:"+s.Name })
 	}
 	req.Tools, req.AllowedTools, req.Servers = list, unchecked(agent, req.AllowedTools), kept
@@ -191,7 +191,7 @@ func Own(agent cli.Agent, names []string) []string {
 func unchecked(agent cli.Agent, allowed []string) []string {
 	return slices.DeleteFunc(Own(agent, allowed), func(name string) bool {
 		r, _ := rowOf(name)
-		// Copilot would read any other name as the name of an MCP server.
+		// Copilot's own names of web tools start with "url". It would read another name as the name of an MCP server.
 		return r.kind != "web" || agent == "copilot" && !strings.HasPrefix(name, "url")
 	})
 }
@@ -199,9 +199,9 @@ func unchecked(agent cli.Agent, allowed []string) []string {
 // Covers reports whether a name in a list of allowed tools means a tool of an agent. name has no parentheses. tool is
 // the name in the agent's requests for approval. Covers knows no MCP servers.
 //
-// If the agent is not in the table, the names "shell" and "edit" mean every tool that any known agent uses for this
-// purpose. Names of other kinds mean no tool, because the tool may belong to an MCP server. For example, such an agent
-// calls a server's tool "read" if the server claims that the tool only reads.
+// For an agent that is not in the table, the names "shell" and "edit" mean every tool that any known agent uses for
+// this purpose. Names of other kinds mean no tool of such an agent. For example, its tool "read" may belong to an MCP
+// server that only claims to change nothing.
 func Covers(agent cli.Agent, name, tool string) bool {
 	r, known := rowOf(name)
 	switch {

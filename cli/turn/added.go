@@ -22,7 +22,7 @@ type Added struct {
 	mu     sync.Mutex
 	all    []*Message // all messages, in the order of the calls of Add
 	closed bool       // the turn accepts no more messages
-	early  []string   // names passed to Read before a message had the name
+	early  []string   // names for which Read found no message; Accepted checks them
 }
 
 // Message is a message in an Added. After Add, the caller sends the message to the agent. Then the caller calls
@@ -40,7 +40,7 @@ type messageState string
 const (
 	inFlight messageState = "in flight" // it is not known yet whether the agent has the message; Steer has not returned
 	accepted messageState = "accepted"  // the agent has the message, but its model has not read it; Steer returns nil
-	read     messageState = "read"      // the model has read the message; Steer returns nil if it has not returned yet
+	read     messageState = "read"      // the model has read the message; Steer returns nil if it still runs
 	unread   messageState = "unread"    // the model will never read the message, and Settle lists it; Steer returns nil
 	dropped  messageState = "dropped"   // the model will never read the message; Steer returns ErrNoTurn
 	unknown  messageState = "unknown"   // it is unknown whether the agent has the message; Steer returns another error
@@ -93,8 +93,8 @@ func (m *Message) become(state messageState) {
 	m.state = state
 }
 
-// Accepted records that the agent has the message, and that the agent calls the message name. It returns ErrNoTurn if
-// the model will not read the message.
+// Accepted records that the agent has the message. name is the agent's name of the message. Accepted returns ErrNoTurn
+// if the model will not read the message.
 func (m *Message) Accepted(name string) error {
 	m.in.mu.Lock()
 	defer m.in.mu.Unlock()
@@ -110,8 +110,8 @@ func (m *Message) Accepted(name string) error {
 	return nil
 }
 
-// Rejected records that the agent did not accept the message. It returns ErrNoTurn, unless the model has read the
-// message.
+// Rejected records that the agent did not accept the message, and returns ErrNoTurn. If the model has read the message
+// nevertheless, Rejected records nothing and returns nil.
 func (m *Message) Rejected() error {
 	m.in.mu.Lock()
 	defer m.in.mu.Unlock()
@@ -138,7 +138,7 @@ func (m *Message) Lost(ctx context.Context, err error) error {
 		return cli.ErrNoTurn
 	}
 	m.become(unknown)
-	// Do not wrap err, because err may be ErrNoTurn.
+	// Do not wrap err: if err is ErrNoTurn, callers of Steer would conclude that the model will never read the message.
 	return fmt.Errorf("it is unknown whether the agent has the message: %v", err)
 }
 
@@ -190,9 +190,9 @@ func (m *Message) drop() {
 	}
 }
 
-// Expire makes the turn accept no more messages, and drops the messages in flight. It is for an agent that accepts
-// messages only while a turn runs, and whose model reads all of them before the turn ends. Such an agent has not
-// received the messages in flight.
+// Expire makes the turn accept no more messages, and drops the messages in flight. Call Expire at the end of a turn of
+// an agent that accepts messages only during a turn, and whose model reads all accepted messages before the turn ends.
+// Such an agent has not accepted the messages in flight.
 func (a *Added) Expire() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -247,8 +247,8 @@ func (a *Added) Close() (left bool) {
 	return a.waits()
 }
 
-// waits reports whether the model may still read a message. waits ignores a message that is no longer in flight and
-// whose name is not known, because Read would not find the message. The caller holds mu.
+// waits reports whether the model may still read a message. Read cannot find a message without a name, so waits counts
+// such a message only while it is in flight. The caller holds mu.
 func (a *Added) waits() bool {
 	return slices.ContainsFunc(a.all, func(m *Message) bool {
 		return m.state == inFlight || (m.state == accepted || m.state == unknown || m.state == adopted) && m.name != ""

@@ -212,8 +212,7 @@ func (t *Turn[T]) detaches() bool {
 	return t.cancellation.why == "" && errors.Is(context.Cause(t.ctx), cli.ErrDetached)
 }
 
-// end returns the result of Run. This is the reason why the turn was cut short. If it was not cut short, end returns
-// outcome.
+// end returns the result of Run. If the turn was cut short, the result is the reason, and otherwise outcome.
 func (t *Turn[T]) end(outcome End) End {
 	t.phase = Done
 	if outcome == EndDetached {

@@ -25,7 +25,7 @@ func (s *Stream) Mark(ctx context.Context, m cli.Mark) error {
 // MarkIdle stores m as the start of a turn. The turn starts after the line that the callback StreamOptions.Idle is
 // handling. Only this callback may call MarkIdle; see Mark.
 func (s *Stream) MarkIdle(ctx context.Context, m cli.Mark) error {
-	m.Output = s.lines.handled // Idle runs while the router holds its lock, so the method offset would block
+	m.Output = s.lines.handled // the router holds its lock while it calls Idle, so s.lines.offset would deadlock
 	return s.process.Begin(ctx, m)
 }
 

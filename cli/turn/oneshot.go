@@ -99,8 +99,8 @@ func (s *OneShotSession) Fits(req cli.Request) bool {
 	return !s.closed && req.Home == s.home && (s.id == "" || req.Resume == s.id)
 }
 
-// Info describes the session, and the process of a running turn. The session never reports Alive, because no process
-// runs a second turn.
+// Info describes the session, and the process of a running turn. It never sets Alive, because each turn needs a new
+// process.
 func (s *OneShotSession) Info() cli.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,7 +14,7 @@ type router struct {
 	to      recipient
 	handled int64         // offset after the last handled line
 	past    bool          // the current output is from before ductor attached
-	caught  chan struct{} // closed when past becomes false
+	caught  chan struct{} // closed when all output from before ductor attached is handled
 }
 
 // recipient determines where the router passes lines.

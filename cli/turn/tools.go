@@ -45,8 +45,8 @@ func (t *tools) start(announced cli.ToolStarted, at time.Time) (*toolCall, bool)
 	return call, true
 }
 
-// reuse records that the agent uses this ID for another call. Then start does not ignore the next call, even if its
-// name and input are those of the last call. reuse does nothing while the last call is running.
+// reuse records that the agent will use this ID for another call. Otherwise the method start would ignore that call if
+// its name and input equal those of the last call. reuse does nothing while the last call is running.
 func (t *tools) reuse(id cli.ToolID) {
 	if call := t.last[id]; call != nil && call.ended {
 		call.digest = ""
@@ -84,8 +84,8 @@ func (t *tools) end(call *toolCall) {
 	t.open = slices.DeleteFunc(t.open, func(one *toolCall) bool { return one == call })
 }
 
-// shown returns the ID that events contain for a call. id is the agent's ID of the call. If several calls have had this
-// ID, shown returns the events' ID of the latest call.
+// shown returns the ID that events contain for a call. id is the agent's ID of the call. If the agent has used id for
+// several calls, shown returns the ID of the latest call.
 func (t *tools) shown(id cli.ToolID) cli.ToolID {
 	if call := t.last[id]; call != nil {
 		return call.id
@@ -93,8 +93,8 @@ func (t *tools) shown(id cli.ToolID) cli.ToolID {
 	return id
 }
 
-// asked returns the ID that events contain for the call about which the agent asks a user. id is the agent's ID of the
-// call. The call may start after the request.
+// asked is like shown, but for the call in a request for approval. If the last call with this ID has ended, the request
+// is for the next call with this ID, which may not have started yet.
 func (t *tools) asked(id cli.ToolID) cli.ToolID {
 	if call := t.last[id]; call != nil && call.ended {
 		return t.next(id)

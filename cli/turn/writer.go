@@ -153,7 +153,8 @@ func (w *Writer) run() {
 	}
 }
 
-// write writes one parcel and returns an error of the write. It passes an error of Before only to Sent.
+// write writes one parcel, and passes the result to Parcel.Sent. It returns an error if the write fails, but not if
+// Parcel.Before fails: the Writer then continues with the next parcel.
 func (w *Writer) write(p Parcel) error {
 	if p.Before != nil {
 		if err := p.Before(len(p.Data)); err != nil {

@@ -130,7 +130,8 @@ func (c *Call) ShownInput(dir string) map[string]string {
 			rest = strings.Replace(rest, l.Value, "", 1)
 		}
 	}
-	// If an edit changes several files, its field "diff" contains the patches of all files.
+	// The field "diff" of an edit of several files joins the patches of these files. If users see all of these patches,
+	// they see the whole field.
 	if len(files) > 0 && len(files) == len(edits) && strings.TrimSpace(rest) == "" {
 		shown["diff"], shown["filepath"] = whole.values["diff"], strings.Join(files, ", ")
 	}

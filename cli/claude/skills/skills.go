@@ -56,15 +56,15 @@ const (
 	mostBytes   = 128 << 10 // maximum size of a file
 )
 
-// Find returns the files that may define the skill with the given name. It searches the user's directories and the
-// plugins. If Claude uses the settings of the project, dir is the working directory, and Find also searches dir and its
-// parents. Otherwise, dir is empty. Find includes commands, and files that set their name in the front matter. If
-// several files match, Find returns all of them, because Claude's choice is unknown. It returns an error if it cannot
-// read a matching file completely.
+// Find returns the files that may define the skill or command with the given name. It searches the user's directories
+// and the plugins, and also dir and its parents if dir is not empty. The caller passes the working directory as dir if
+// Claude uses the settings of the project. A file can also set the name in its front matter. If several files match,
+// Find returns all of them, because Claude's choice is unknown. It returns an error if it cannot read a matching file
+// completely.
 //
 // Find follows links in the user's directories. Projects and plugins come from others, who could use a link to show a
-// file of the user in a chat. Find therefore returns an error if a matching file there is outside of the directory that
-// contains .claude, or outside of the directory with the plugins.
+// private file of the user in a chat. Find therefore returns an error if a matching file of a project is outside of the
+// directory that contains .claude, or if a matching file of a plugin is outside of the directory of all plugins.
 func Find(getenv func(string) string, dir, name string) ([]File, error) {
 	s := search{name: strings.TrimPrefix(strings.TrimSpace(name), "/"), left: mostEntries}
 	if s.name == "" {
@@ -100,7 +100,7 @@ type search struct {
 // within calls f. All matching files that f finds must be below dir.
 func (s *search) within(dir string, f func()) {
 	root, err := os.OpenRoot(dir)
-	if err != nil { // Claude cannot find files there, either
+	if err != nil { // Claude cannot open dir either
 		return
 	}
 	defer root.Close()
