@@ -154,7 +154,7 @@ func (c *commands) unknown(ctx context.Context, r updates.Request) {
 	if meant := meantCommand(r.Name, names); meant != "" {
 		text = p.Text("bot.mistyped-command", r.Name, meant)
 	}
-	switch r.Name { // ductor has buttons, but no commands, with these functions
+	switch r.Name { // users may expect these commands; the texts explain where ductor has buttons for them
 	case "export":
 		text = p.Text("bot.export-is-a-button")
 	case "login":

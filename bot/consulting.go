@@ -22,8 +22,8 @@ func (a consultDesk) Runs(in orchestrator.ConversationID) bool {
 	return a.Desk.Runs(in) || a.consults.Asking(in) > 0
 }
 
-// Stop implements Desk. It cancels consultations only if the user may stop the work of other users, because members
-// cannot start consultations.
+// Stop implements Desk. If the user may stop the work of other users, Stop also cancels all consultations of the
+// conversation. Users without this right cannot start consultations.
 func (a consultDesk) Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	questions := 0

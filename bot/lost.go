@@ -62,7 +62,7 @@ func (l *lostAnswers) add(ctx context.Context, lost card.Lost) {
 			continue
 		}
 		text := l.lang.Of(int64(to)).Text("bot.lost-in-group", title)
-		key := fmt.Sprint("lost/", lost.Turn, "/", to) // an owner who sent the prompt gets only one message
+		key := fmt.Sprint("lost/", lost.Turn, "/", to) // one message if the asker is the owner
 		if err := l.messages.PostOnce(ctx, orchestrator.ConversationID{Chat: int64(to)}, key,
 			message.Content{Text: render.Plain(text)}); err != nil {
 			l.log.Warn("notify a user about a group that does not let the bot write", "user", to, "err", err)
@@ -94,7 +94,7 @@ func (l *lostAnswers) reached(in orchestrator.ConversationID) {
 	}
 }
 
-// run waits for chats that accept messages again and offers their lost answers, until ctx is done.
+// run offers the lost answers of each chat as soon as the chat accepts messages again. It returns when ctx is done.
 func (l *lostAnswers) run(ctx context.Context) {
 	for {
 		select {

@@ -228,8 +228,8 @@ func (q *queueCards) unqueued(t orchestrator.Turn) {
 const maxMoved = 4
 
 // moveUp updates the positions of all cards behind the given position, and returns the cards that must be edited. If a
-// user cancelled a turn, these are the first maxMoved cards. Otherwise, this is only the card that is now next. The
-// limit is necessary because each edit uses a part of Telegram's rate limit, which delays the answer.
+// user cancelled a turn, these are the first maxMoved of the updated cards. Otherwise, moveUp returns only the card
+// that is now next. More edits would use up Telegram's rate limit, and the agent's answer would then arrive later.
 func (q *queueCards) moveUp(id orchestrator.ConversationID, behind int, cancelled bool) (next []*queueCard) {
 	for _, c := range q.cards {
 		if c.over || c.turn.Prompt.Conversation != id || c.ahead <= behind || c.ahead <= 1 {

@@ -13,10 +13,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// handleExpected handles a text that a user sends after pressing a button that asks for a text. It returns false for
-// any other message, and for replies. It also returns false if the message answers a question of the agent that is
-// newer than the press. mayDecide is false if the message is for no approval or question of the agent, because the user
-// started a new session after it.
+// handleExpected handles a text that a user sends after pressing a button that asks for a text. It returns expected =
+// false for any other message, for replies, and for answers to a question of the agent that is newer than the press.
+//
+// It returns mayDecide = false if the user has started something else, such as a new session, after the last press. The
+// message can then not be an answer to an older approval or question of the agent.
 func (h *handlers) handleExpected(ctx context.Context, in *updates.Message) (expected, mayDecide bool) {
 	if in.ReplyTo != 0 {
 		return false, true

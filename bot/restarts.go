@@ -106,7 +106,7 @@ func (r *restarts) press(ctx context.Context, p updates.Press, turn cli.TurnID) 
 	case errors.Is(err, orchestrator.ErrNoTurn) && e.Taken:
 		return say.Text("bot.started-over-already"), nil
 	case errors.Is(err, orchestrator.ErrNoTurn):
-		// The turn ended before the restart. So record that the turn was not restarted.
+		// The turn ended before ductor could restart it. So reset editedPrompt.Taken.
 		if err := r.save(ctx, turn, editedPrompt{Text: e.Text}); err != nil {
 			return "", err
 		}
@@ -141,7 +141,7 @@ func (r *restarts) keep(ctx context.Context, p updates.Press, turn cli.TurnID) (
 	return "", nil
 }
 
-// editOffers closes an offer to restart a turn after the turn has ended. See restarts.
+// editOffers closes the offer to restart a turn when the turn ends. See restarts.
 type editOffers struct {
 	journal  orchestrator.CardStore
 	messages *message.Messages

@@ -47,7 +47,8 @@ func (c *commands) stop(ctx context.Context, a updates.Abort) {
 		c.log.Error("abort", "update", in.Update(), "err", err)
 	}
 	reply.recordStored(err == nil)
-	if in.Role.May(orchestrator.EndAny) { // for a member, the orchestrator drops only the messages of the member's turn
+	if in.Role.May(orchestrator.EndAny) {
+		// The orchestrator withdraws the messages of the aborted turn. A member may withdraw no others.
 		c.withdraw(ctx, in.Conversation)
 	}
 	a.Go(reply.follow)

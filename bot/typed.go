@@ -43,7 +43,8 @@ func (t *typing) start(h *handlers) {
 	t.begin()
 }
 
-// readyWait is the timeout of await. It may be short, because terminals repeat a command after a restart of ductor.
+// readyWait is the timeout of await. It must only cover the start of ductor: if ductor stops meanwhile, the terminal
+// sends the command again to the next process.
 const readyWait = 20 * time.Second
 
 // await waits until Run is ready for input and returns the handlers. It returns ErrNotReady if that takes too long.
@@ -69,13 +70,13 @@ func (b *Bot) ShowTyped(ctx context.Context, by orchestrator.Press, id, text str
 	if err := b.messages.PostTyped(ctx, in, id, c); err != nil {
 		return err
 	}
-	if b.chat.typing.handlers.Load() == nil { // Run sends stored messages when it starts
+	if b.chat.typing.handlers.Load() == nil { // Run is not ready yet, and sends stored messages when it starts
 		return nil
 	}
 	return b.messages.SendOwed(ctx)
 }
 
-// atTheTerminal returns the text above input that a user typed in a terminal.
+// atTheTerminal returns the heading of a message that shows input from a terminal.
 func atTheTerminal(in orchestrator.ConversationID) lang.Key {
 	if in.Group() {
 		return "bot.owner-at-the-terminal"

@@ -22,12 +22,13 @@ type draft struct {
 	Opened   bool           `json:"opened,omitempty"`  // true if a user has read the full text
 	Pinned   int            `json:"pinned,omitempty"`  // ID of the pinned message; 0 if none is pinned
 
-	message.Expectation // of a reason with opReason, and of an answer with opWords
+	message.Expectation // who may send the text for which View asks (opReason or opWords), and until when
 
 	Files map[int][]orchestrator.Attachment `json:"files,omitempty"` // files attached to the typed answers, by question
 }
 
-// accepts reports whether the draft waits for a message of this user: a reason for a denial, or an answer to a question.
+// accepts reports whether the draft waits for a message of this user: a reason for a denial, or an answer to a
+// question.
 func (d draft) accepts(m orchestrator.Press) bool { return d.View.asksForText() && d.Accepts(m) }
 
 // acceptsReply reports whether a message replies to a card that asks for a text. Any user who may decide the approval
@@ -36,8 +37,8 @@ func (d draft) acceptsReply(m Message) bool {
 	return m.ReplyTo != 0 && d.View.asksForText() && m.Arrived.After(d.Pressed)
 }
 
-// applied reports whether one of the updates has already changed the draft. If this is not the case, it records that
-// all of them now have.
+// applied reports whether one of the updates has already changed the draft. If none has, applied adds all of them to
+// d.Updates.
 func (d *draft) applied(updates []int64) bool {
 	if d.changedBy(updates) {
 		return true

@@ -15,17 +15,17 @@ const (
 	answeredLast // an answer changed, and all questions now have an answer
 )
 
-// press handles a button that changes only the draft. If the button asks for a text, text is what it expects. If the
-// draft does not change, press returns a short text for the user with the reason.
-func (d *draft) press(a orchestrator.Approval, text message.Expectation, pressed buttonData) (effect, lang.Key) {
+// press handles a button that changes only the draft. If the button asks for a text, press stores expectation in the
+// draft. If the draft does not change, press returns a notice that tells the user why.
+func (d *draft) press(a orchestrator.Approval, expectation message.Expectation, pressed buttonData) (effect, lang.Key) {
 	if a.Request == nil {
-		return d.pressQuestion(a, text, pressed)
+		return d.pressQuestion(a, expectation, pressed)
 	}
 	switch op := pressed.op; {
 	case op == opShowSession && a.SessionRule != "", op == opShowPattern && a.Rule != "":
 		d.View = op
 	case op == opReason:
-		d.View, d.Expectation = opReason, text
+		d.View, d.Expectation = opReason, expectation
 	case op == opBack, op == opShow:
 		d.View = ""
 	default:
@@ -34,7 +34,7 @@ func (d *draft) press(a orchestrator.Approval, text message.Expectation, pressed
 	return changed, ""
 }
 
-func (d *draft) pressQuestion(a orchestrator.Approval, text message.Expectation,
+func (d *draft) pressQuestion(a orchestrator.Approval, expectation message.Expectation,
 	pressed buttonData) (effect, lang.Key) {
 	q := a.Questions[d.Question]
 	switch pressed.op {
@@ -51,7 +51,7 @@ func (d *draft) pressQuestion(a orchestrator.Approval, text message.Expectation,
 	case pressed.question != d.Question:
 		return nothing, "approval.moved-on"
 	case pressed.op == opWords && takesWords(q):
-		d.View, d.Expectation = opWords, text
+		d.View, d.Expectation = opWords, expectation
 		return changed, ""
 	case pressed.op == opOption && pressed.option < len(q.Options):
 		d.View = ""

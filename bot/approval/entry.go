@@ -231,8 +231,8 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 // loadOpen reads the stored drafts of all open approvals that this process has not shown yet. It returns errors about
 // approvals of the given conversation, and logs errors about other approvals.
 //
-// loadOpen reads the drafts of all conversations. If a group became a supergroup, only the stored message of an
-// approval contains the new ID of the group.
+// loadOpen reads the drafts of all conversations, because an approval of the given conversation may still have another
+// conversation ID: if a group became a supergroup, only the stored message of the approval contains the new ID.
 func (s *Screen) loadOpen(ctx context.Context, conversation orchestrator.ConversationID) error {
 	s.mu.Lock()
 	entries := slices.Collect(maps.Values(s.entries))
@@ -290,8 +290,8 @@ func (s *Screen) saveDraft(ctx context.Context, e *entry, f func(d *draft) bool)
 }
 
 // adoptMessage handles the press of a button in the message with the given ID. If Telegram has not confirmed the
-// approval's message, the message with the pressed button becomes the approval's message. If the button is in the
-// entry's notice, this happens only if op is opShow.
+// approval's message, adoptMessage makes the message with the button the approval's message. It adopts the entry's
+// notice only if op is opShow.
 func (s *Screen) adoptMessage(ctx context.Context, e *entry, id int, op operation) error {
 	notice := e.notice.ID() == id
 	if e.message.State() != orchestrator.Unknown || id <= 0 || notice && op != opShow {

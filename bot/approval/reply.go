@@ -20,7 +20,7 @@ type Message struct {
 	Role         orchestrator.UserRole
 	ReplyTo      int // ID of the message to which this message replies; 0 if it is not a reply
 	Text         string
-	Plain        string // Text without Markdown, for secrets
+	Plain        string // Text without Markdown; replaces Text if the message answers a secret question
 	Files        []orchestrator.Attachment
 	Updates      []int64
 	Private      bool // true if the message was sent in a private chat
@@ -86,9 +86,9 @@ func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 	return o
 }
 
-// AnswersNewer reports whether Reply would use the message for an approval or question that is newer than since, or for
-// which the user pressed a button after since. It returns true if it cannot find out, because Reply then explains this
-// to the user.
+// AnswersNewer reports whether Reply would use the message for an approval or question that the agent sent after since,
+// or that asks for a text because the user pressed a button after since. It returns true after an error, because Reply
+// then reports the error to the user.
 func (s *Screen) AnswersNewer(ctx context.Context, m Message, since time.Time) bool {
 	e, approval, err := s.addressee(ctx, m)
 	if err != nil || e == nil {
@@ -109,8 +109,8 @@ func (s *Screen) replyOfOther(m Message, a orchestrator.Approval) Outcome {
 	return Outcome{Handling: MarkHandled, Text: text, Secret: hasSecret(a.Questions)}
 }
 
-// addressee returns the approval to which a message may belong, or nil. If the message is a reply, its user may be one
-// who may not decide the approval.
+// addressee returns the approval to which a message may belong, or nil. If the message is a reply, the caller must
+// check whether its sender may decide the approval.
 func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator.Approval, error) {
 	if m.ReplyTo == 0 {
 		if err := s.loadOpen(ctx, m.Conversation); err != nil {
@@ -206,7 +206,8 @@ func optionOf(q cli.Question, text string) int {
 	})
 }
 
-// denyWithReason denies the request if the message is the reason for which a pressed button asks. If the request is already closed, denyWithReason does nothing, and the message becomes a prompt.
+// denyWithReason denies the request if a user was asked for the reason of a denial, and the message is this reason. If
+// the request is already closed, denyWithReason does nothing, and the message becomes a prompt.
 func (s *Screen) denyWithReason(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	denied := a.State == orchestrator.ApprovalDenied && a.By == m.User && !d.changedBy(m.Updates)
 	isReason := d.accepts(m.press()) || d.acceptsReply(m)

@@ -101,9 +101,9 @@ func (c *Cards) showAgain(ctx context.Context, t orchestrator.Turn) error {
 	return c.conclude(ctx, s, content)
 }
 
-// detachFrom makes the card send messages again that may be missing in the chat. These are the first message with one
-// of the given states, and all messages after it, because they must appear below it. Messages before the index first
-// are not sent again. The old messages stay in the chat.
+// detachFrom makes the card send messages again that may be missing in the chat. It searches for the first message with
+// one of the given states. The card sends this message again, and all messages after it, because they must appear below
+// it. Messages with an index below first are not sent again. The old messages stay in the chat.
 func (s *messages) detachFrom(ctx context.Context, first int, states ...orchestrator.SendState) error {
 	if slices.Contains(states, s.file.State()) {
 		if err := s.file.Reset(ctx, orchestrator.Pending); err != nil {
@@ -145,7 +145,7 @@ func (c *Cards) Remark(ctx context.Context, t orchestrator.Turn, line string) er
 	})
 }
 
-// lateWait is how long after the end of a turn Extend can still add text to its card.
+// lateWait is the time after the end of a turn in which Extend can still add text to the card of the turn.
 const lateWait = 10 * time.Second
 
 func (c *Cards) rememberFinished(k *card) {

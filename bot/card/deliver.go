@@ -120,7 +120,7 @@ func (c *Cards) strip(ctx context.Context, s *messages) error {
 
 // showContents sends, edits and deletes messages until the chat shows the content.
 func (c *Cards) showContents(ctx context.Context, s *messages, content contents) error {
-	// Number these requests higher than all earlier requests for the card.
+	// The sequence numbers of these requests (see part.touched) must exceed those of all earlier requests for the card.
 	for call := 1 << 30; !s.shows(content.firstChanged(), content.forChat(s).perMessage()); call++ {
 		priority := outbox.Awaited
 		if s.opened() == 0 {
@@ -215,7 +215,8 @@ func (c *Cards) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 		s.lost = quietLoss // hide the loss of text, because users do not wait for an answer of an interrupted turn
 	}
 	content := c.resume(t, s, saved)
-	if interrupted(t) && !s.isSent(content.first) { // but show users that the turn was interrupted
+	if interrupted(t) && !s.isSent(content.first) {
+		// Users must see that the turn was interrupted, even if the message then appears twice.
 		content.lifecycle = message.ResendIfUnknown
 	}
 	if saved.Final && t.Outcome.Changed != (orchestrator.Changed{}) && saved.Remark == "" {

@@ -5,8 +5,8 @@ import "time"
 // The line of a running tool shows how long the tool has been running. Each update costs an edit, so updates become
 // less frequent over time.
 const (
-	elapsedFirst = 30 * time.Second // after this running time, the message is edited only to show the time
-	elapsedLeast = 10 * time.Second // after this running time, an edit for another reason also shows the time
+	elapsedFirst = 30 * time.Second // from this running time on, the running time is a sufficient reason for an edit
+	elapsedLeast = 10 * time.Second // from this running time on, each edit of the message also updates the running time
 )
 
 // stopwatch measures how long a tool runs. It does not count the time in which the tool waits for a user's approval.
@@ -25,8 +25,8 @@ func (s *stopwatch) update(now time.Time) {
 	}
 }
 
-// next returns when the message must be edited only to update the running time: 30 s, 1 min, 2 min, 4 min, and so on
-// after the start.
+// next returns the time at which the running time must be updated, even if the message is otherwise unchanged: 30 s,
+// 1 min, 2 min, 4 min, and so on after the start.
 func (s *stopwatch) next() time.Time {
 	step := elapsedFirst
 	for step <= s.shown {
@@ -60,8 +60,8 @@ func (d *document) elapse(now time.Time, first int) {
 	}
 }
 
-// nextElapse returns when the message must be edited only to update a running time. It considers only the tools in
-// d.segments[first:], and returns false if none of them is running.
+// nextElapse returns the time at which a running time must be updated, even if the message is otherwise unchanged. It
+// considers only the tools in d.segments[first:], and returns false if none of them is running.
 func (d *document) nextElapse(first int) (next time.Time, ok bool) {
 	if d.running == 0 {
 		return time.Time{}, false

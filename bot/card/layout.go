@@ -18,9 +18,9 @@ type cutDocument struct {
 	parts  []render.Text
 }
 
-// slices cuts the document into messages at the given starts. Each message ends where the next one starts, without
-// white space at its edges. The last message shows the text from the position newest on. If newest lies after the start
-// of this message, the message omits the text in between. slices reuses unchanged messages of its previous call.
+// slices cuts the document into messages that start at the given positions. Each message ends where the next one
+// starts, without white space at its edges. Usually, newest is the start of the last message. If newest is a later
+// position, the last message omits the text before newest. slices reuses unchanged messages of its previous call.
 func (d *document) slices(starts []position, newest position) []render.Text {
 	for _, s := range d.segments {
 		d.show(s)
@@ -111,8 +111,8 @@ func (d *document) extend(starts []position, limit, maxMessages int) (all []posi
 	}
 }
 
-// tailText is the rendered end of the document, from the start of the last message on. It contains only the text that
-// is needed to find the start of the next message.
+// tailText is the rendered text of the document from the start of the last message on. If the document is long,
+// tailText ends as soon as it contains enough text to find the start of the next message.
 type tailText struct {
 	text  render.Text
 	more  bool // true if the document continues after this text
@@ -195,7 +195,8 @@ func (e *tailText) fits(limit int) bool {
 	return !e.more && n+e.growthUpTo(n) <= limit && render.Carried(e.text)
 }
 
-// cut returns where the next message must start, because the text does not fit into one message.
+// cut returns the position at which the next message must start. It is called if the text does not fit into one
+// message.
 func (e *tailText) cut() position {
 	parts := render.Split(e.text, render.FullMessage)
 	at, full := render.Len(e.text.Text), render.FullMessage
@@ -222,7 +223,7 @@ func (e *tailText) cut() position {
 	return position{e.marks[m].at.segment, e.marks[m].at.offset + at - e.marks[m].unit}
 }
 
-// markAt returns the index of the last mark that is not after the offset unit.
+// markAt returns the index of the last mark at or before the given UTF-16 offset.
 func (e *tailText) markAt(unit int) int {
 	i := len(e.marks) - 1
 	for i > 0 && e.marks[i].unit > unit {

@@ -52,7 +52,7 @@ func (c *card) armLocked(now time.Time) {
 	c.alarm.set(next, now)
 }
 
-// dueLocked returns when the card next needs an edit, or false if no edit is planned.
+// dueLocked returns the time at which the card next needs an edit, or false if no edit is planned.
 func (c *card) dueLocked() (time.Time, bool) {
 	at, ok := c.changesLocked()
 	if fades, shown := c.draftExpiresLocked(); shown && (!ok || fades.Before(at)) {
@@ -61,8 +61,8 @@ func (c *card) dueLocked() (time.Time, bool) {
 	return at, ok
 }
 
-// changesLocked returns when the content of the card changes next. Some content changes without an event, for example
-// the running time of a tool. It returns false if no change is planned.
+// changesLocked returns the time of the next change of the card's content, or false if no change is planned. Some
+// content changes without an event, for example the running time of a tool.
 func (c *card) changesLocked() (time.Time, bool) {
 	switch {
 	case c.past.replaying:

@@ -77,8 +77,8 @@ func (s *messages) replyTo() int {
 
 func (s *messages) prefix() string { return "card/" + string(s.turn.ID) + "/" }
 
-// next returns the next request that brings the chat closer to the wanted contents. It considers only the messages from
-// index first on. It also reports whether further requests must follow. If final is true, next deletes messages that
+// next returns the next request that brings the chat closer to the wanted contents. It ignores messages with an index
+// below first. It also reports whether further requests must follow. If final is true, next deletes messages that
 // have no content. Otherwise these messages stay, because the agent may still send text for them.
 func (s *messages) next(first int, wants []message.Content, final bool) (act action, more bool) {
 	s.mu.Lock()
@@ -103,7 +103,8 @@ func (s *messages) next(first int, wants []message.Content, final bool) (act act
 	return act, more
 }
 
-// before reports whether request a must be made before request b. Request b concerns an earlier message than request a.
+// before reports whether request a must be made before request b, although request b concerns an earlier message of the
+// card.
 //
 // If both requests are edits, the message that was not edited for longer goes first, so that frequent changes of an old
 // message cannot block the newest message.
@@ -200,9 +201,9 @@ func (s *messages) gone() bool {
 	return len(s.parts) == 0 || s.parts[len(s.parts)-1].State() != orchestrator.Sent
 }
 
-// withButtons returns how many of the first n messages follow the first message that may have buttons, including this
-// message. The last of the n messages may have buttons. An earlier message may have buttons if a request about it
-// failed, because ductor then does not know what the chat shows.
+// withButtons searches the first n messages for the first one that may have buttons. It returns the number of messages
+// from this one to the last of the n messages, or 0. The last message may always have buttons. An earlier message may
+// have buttons if a request about this message failed, because ductor then does not know what the chat shows.
 func (s *messages) withButtons(n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,8 +222,8 @@ func (s *messages) isSent(i int) bool {
 	return i < len(s.parts) && s.parts[i].State() == orchestrator.Sent
 }
 
-// shows reports whether the chat shows the wanted contents. It considers only the messages from index first on. It
-// checks for unfinished requests before it compares the contents, because a request may finish during the comparison.
+// shows reports whether the chat shows the wanted contents. It ignores messages with an index below first. It checks
+// for unfinished requests before it compares the contents, because a request may finish during the comparison.
 func (s *messages) shows(first int, wants []message.Content) bool {
 	s.mu.Lock()
 	flying := slices.ContainsFunc(s.parts, func(p *part) bool { return p.State() == orchestrator.Sending })
@@ -335,7 +336,7 @@ func (s *messages) recall(ctx context.Context) (savedCard, error) {
 	return saved, nil
 }
 
-// Names of the messages of a card that are not parts of its document.
+// Names of a card's additional messages, which do not show the document.
 const (
 	noticeName = "notice"
 	fileName   = "file"

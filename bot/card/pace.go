@@ -138,11 +138,11 @@ func (a *alarm) set(at, now time.Time) {
 // Pacing defines how much new text is worth an edit. With the zero value, the card shows any text immediately. Lengths
 // are in Unicode code points.
 type Pacing struct {
-	MinChars   int           `toml:"min_chars" default:"24" check:"1..4096"`    // shorter text waits until Idle ends
-	MaxChars   int           `toml:"max_chars" default:"600" check:"1..100000"` // longer text never waits; 0: no limit
+	MinChars   int           `toml:"min_chars" default:"24" check:"1..4096"`    // show shorter text only after Idle
+	MaxChars   int           `toml:"max_chars" default:"600" check:"1..100000"` // show longer text at once; 0: no limit
 	Idle       time.Duration `toml:"idle" default:"400ms" check:"0..1m"`        // show any text after this pause
-	Sentences  bool          `toml:"sentence_ends" default:"true"`              // show text that ends a sentence
-	Paragraphs bool          `toml:"paragraph_ends" default:"true"`             // show text that ends a paragraph
+	Sentences  bool          `toml:"sentence_ends" default:"true"`              // show text at the end of a sentence
+	Paragraphs bool          `toml:"paragraph_ends" default:"true"`             // show text at the end of a paragraph
 }
 
 // Check implements the checker interface of package config.

@@ -177,8 +177,8 @@ func (d *document) reach(starts []position, i int) position {
 // uses no spaces.
 const longestWord = 32
 
-// wholeWord returns the start of the word that contains p. If this start does not lie after the position start, it
-// returns p. The next message begins at the result, so that it does not begin with half a word.
+// wholeWord returns the start of the word that contains p, so that the next message does not begin with half a word. It
+// returns p if p is not inside a word, or if the word does not begin after the given start of the current message.
 func (d *document) wholeWord(start, p position) position {
 	if p.segment >= len(d.segments) || p.offset == 0 {
 		return p

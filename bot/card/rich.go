@@ -67,7 +67,7 @@ func (d *document) blocksOf(i int) []render.Block {
 	}
 }
 
-// hiddenFrom returns the tools that segment i summarizes, including its own tool.
+// hiddenFrom returns the tools that the line of segment i summarizes: its own tool, and the hidden tools after it.
 func (d *document) hiddenFrom(i int) []render.Block {
 	first := *d.segments[i].tool
 	first.folded, first.children = nil, 0
@@ -104,12 +104,13 @@ func code(language, text string) render.Block {
 	return render.Block{Kind: render.PreBlock, Language: language, Text: render.Plain(text)}
 }
 
-// fold returns a block that shows summary and unfolds to inside. It returns nil if inside is empty.
-func fold(summary render.Text, inside ...render.Block) []render.Block {
-	if len(inside) == 0 {
+// fold returns a block that shows the summary. Users can unfold the block to see its content. fold returns nil if the
+// content is empty.
+func fold(summary render.Text, content ...render.Block) []render.Block {
+	if len(content) == 0 {
 		return nil
 	}
-	return []render.Block{render.Fold(summary, inside...)}
+	return []render.Block{render.Fold(summary, content...)}
 }
 
 func (p *planList) blocks() []render.Block {

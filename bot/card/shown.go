@@ -13,7 +13,7 @@ import (
 type shownText struct {
 	text    render.Text
 	changed int          // first UTF-16 unit that may have changed since the last cut; math.MaxInt if nothing changed
-	offsets []textOffset // sorted; all are before the first change
+	offsets []textOffset // sorted; set removes all offsets after the first difference
 }
 
 type textOffset struct {

@@ -16,7 +16,7 @@ type waitState int
 const (
 	waitQuiet    waitState = iota // the agent is writing text or using a tool; the card shows no waitLine
 	waitOpening                   // the agent's process is starting; the card shows no waitLine yet
-	waitThinking                  // the agent sends nothing
+	waitThinking                  // the agent is running, but has sent nothing for some time
 	waitMute                      // the agent has sent nothing for long, and may be repeating a request to its model
 	waitStarting                  // the start takes long; waitLine.detail is the reason, if known
 	waitFor                       // the turn waits; waitLine.detail is the reason
@@ -68,10 +68,10 @@ func (d *document) applyStatus(s cli.Status) bool {
 }
 
 // beginOpening records that the agent's process is starting. If the start takes long, the last line of the card shows
-// the reason in detail. beginOpening reports whether the card changes now.
-func (d *document) beginOpening(detail string) bool {
+// the given reason. beginOpening reports whether the card changes now.
+func (d *document) beginOpening(reason string) bool {
 	shown := d.wait.state == waitFor
-	d.wait = waitLine{state: waitOpening, detail: detail}
+	d.wait = waitLine{state: waitOpening, detail: reason}
 	return shown
 }
 
@@ -110,8 +110,8 @@ func (d *document) silence(lasts, step time.Duration) {
 	}
 }
 
-// nextClock returns the next waiting time that the line must show. The message must be edited when this much time has
-// passed. nextClock returns false if the line shows no waiting time.
+// nextClock returns the waiting time at which the line must be updated next. It returns false if the line shows no
+// waiting time.
 func (w waitLine) nextClock(step time.Duration) (time.Duration, bool) {
 	switch w.state {
 	case waitQuiet, waitOpening, waitAsked, waitPaused:

@@ -115,8 +115,8 @@ func count(diff string) (files, added, removed int) {
 }
 
 // Diff handles "/diff". It shows what has changed since the start of the last turn that changed files. If no turn
-// changed files, it shows the changes since the last commit to users who may reach files. If path is not empty, it shows only the changes of that
-// file or directory.
+// changed files, it shows the changes since the last commit to users who may reach files. If path is not empty, it
+// shows only the changes of that file or directory.
 func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if s.o.Changes == nil {
@@ -165,7 +165,8 @@ func (s *Screen) pressSince(ctx context.Context, by orchestrator.Press, messageI
 func (s *Screen) since(ctx context.Context, by orchestrator.Press, messageID int, since orchestrator.DiffSince,
 	dark bool, path string) (tgapi.Answer, error) {
 	if since == orchestrator.SinceCommit && !by.May(orchestrator.ReachFiles) {
-		// The changes need not be those of turns of this conversation.
+		// Viewers may see only changes by turns of this conversation, and the changes since a commit may include
+		// others.
 		return tgapi.Answer{Text: s.o.Lang.Of(by.Conversation.Chat).Text("common.not-for-viewers")}, nil
 	}
 	diff, err := s.o.Changes.DiffSince(ctx, by.Conversation, since, path)

@@ -21,8 +21,8 @@ type question struct {
 
 func questionKey(turn string) string { return "commit:" + turn }
 
-// openQuestion records that a message asks a user for the message of a commit. Only a reply is that message, not just
-// the user's next message: nobody can undo a commit from the chat.
+// openQuestion records that a message asks a user for the message of a commit. The user must reply to that message:
+// without a reply, the user's next message could be a prompt, and nobody can undo a commit from the chat.
 func (s *Screen) openQuestion(ctx context.Context, turn string, q question) error {
 	return message.SaveValue(ctx, s.o.Journal, questionKey(turn), q)
 }
@@ -37,10 +37,10 @@ func (s *Screen) isComing(ctx context.Context, turn string) (bool, error) {
 	return m.State == orchestrator.Pending || m.State == orchestrator.Sending, err
 }
 
-// closeQuestion records that no question for the turn is open, and deletes the message with the question. It does not
-// delete the message with the ID except, because the caller edits that message. If Telegram does not allow the
+// closeQuestion records that no question for the turn is open, and deletes the message with the question. If edited is
+// the ID of this message, closeQuestion does not delete it, because the caller edits it. If Telegram does not allow the
 // deletion, the message shows the given text.
-func (s *Screen) closeQuestion(ctx context.Context, in orchestrator.ConversationID, turn string, except int,
+func (s *Screen) closeQuestion(ctx context.Context, in orchestrator.ConversationID, turn string, edited int,
 	text string) error {
 	q, _, err := message.LoadValue[question](ctx, s.o.Journal, questionKey(turn))
 	if err != nil || q.Key == "" {
@@ -50,7 +50,7 @@ func (s *Screen) closeQuestion(ctx context.Context, in orchestrator.Conversation
 		return err
 	}
 	m, err := s.o.Store.FindMessage(ctx, q.Key)
-	if err != nil || m.ID == 0 || m.ID == except {
+	if err != nil || m.ID == 0 || m.ID == edited {
 		return err
 	}
 	s.o.Messages.Replace(q.Key, in, message.Content{Text: render.Plain(text), Lifecycle: message.DeleteWhenDone})

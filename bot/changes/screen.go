@@ -251,8 +251,8 @@ func short(commit string) string { return commit[:min(len(commit), 10)] }
 const commitKey = "commit/"
 
 // askCommit asks the user whether to commit with a proposed message. The user can reply with another message. askCommit
-// withdraws an earlier question about the turn. It does nothing while an earlier question is being sent, because the
-// user has then tapped the button twice.
+// withdraws an earlier question about the turn. If the earlier question is not in the chat yet, the user has tapped the
+// button twice, and askCommit does nothing.
 //
 // If the changes are committed already, askCommit removes the pressed button.
 func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, on tgapi.Pressed,

@@ -54,13 +54,13 @@ func (s *Screen) advice(ctx context.Context, by orchestrator.Press, id cli.TurnI
 	return entry, err
 }
 
-// give sends a model's answer to the conversation's agent as a prompt, only once per answer. The agent gets the prompt
-// in the session that contains the answer. If another session is the current one, give first selects the session of the
-// answer.
+// give sends the answer of another model to the conversation's agent, as a prompt in the session that contains the
+// answer. If another session is the current one, give first selects the session of the answer. It sends each answer
+// only once.
 func (s *Screen) give(ctx context.Context, by orchestrator.Press, messageID int,
 	data string) (a tgapi.Answer, err error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
-	if !by.May(orchestrator.ActAsChat) { // members may send only prompts that their names precede
+	if !by.May(orchestrator.ActAsChat) { // a prompt of a member must start with the member's name
 		return a, orchestrator.ErrNotAllowed
 	}
 	id, named, _ := strings.Cut(data, ":")

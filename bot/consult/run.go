@@ -194,8 +194,9 @@ func (r *asked) noAnswer(why string) message.Content {
 		Keyboard: tgapi.Keyboard{r.s.button(r.s.o.Lang.Of(r.in.Chat), "consult.again", opAgain, r.id)}}
 }
 
-// failures returns a message that names each model of a group that failed, with the reason. It also says if there is no
-// conclusion, and has a button to ask again then. failures returns false if no model failed. err is the error of ask.
+// failures returns a message that lists each failed model of a group, with the reason. If the group has reached no
+// conclusion, the message has a button that repeats the question. failures returns false if there was no failure. err
+// is the error of ask.
 func (r *asked) failures(steps []orchestrator.GroupStep, err error) (message.Content, bool) {
 	p := r.s.o.Lang.Of(r.in.Chat)
 	var lines []string

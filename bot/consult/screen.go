@@ -133,7 +133,7 @@ const maxQuestion = 64 << 10
 const (
 	questionPrefix = "question/" // prefix of the keys of stored questions and of their progress messages
 	advicePrefix   = "advice/"   // prefix of the keys of messages with answers; the ID of the session entry follows
-	answerPrefix   = "answer/"   // prefix of the same keys in older versions; the agent and the session ID follow
+	answerPrefix   = "answer/"   // advicePrefix in older versions of ductor; the agent and the session ID follow
 )
 
 func adviceKey(entry cli.TurnID, of string, n int) string {

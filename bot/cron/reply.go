@@ -42,7 +42,8 @@ func (s *Screen) stopAwaiting(ctx context.Context, in orchestrator.ConversationI
 	return message.SaveValue(ctx, s.o.Journal, awaitedName(in, messageID), awaited{})
 }
 
-// Reply is a user's reply to a message of the bot, or a message that the bot's message expects.
+// Reply is a user's answer to a message of the bot: a reply, or the user's next message after the bot has asked for a
+// text.
 type Reply struct {
 	By   orchestrator.Press
 	To   int // ID of the bot's message

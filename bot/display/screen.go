@@ -57,12 +57,12 @@ func (s *Screen) attached() Service {
 	return s.service
 }
 
-// RichWouldHelp implements card.Displays. It asks the question unless the chat was asked before. Concurrent calls for a
-// chat send only one question.
+// RichWouldHelp implements card.Displays. It asks the users of the chat once whether their apps can show rich
+// messages. Concurrent calls for a chat send only one question.
 func (s *Screen) RichWouldHelp(ctx context.Context, in orchestrator.ConversationID) error {
 	service := s.attached()
 	if service == nil {
-		return nil // RichWouldHelp is called again for a later answer
+		return nil // Attach was not called yet; a later answer calls RichWouldHelp again
 	}
 	mode, err := service.Display(ctx, in)
 	if err != nil || mode != orchestrator.DisplayAsk {
@@ -123,7 +123,7 @@ func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, data
 func (s *Screen) RichUnsupported(ctx context.Context, in orchestrator.ConversationID) error {
 	service := s.attached()
 	if service == nil {
-		return nil // RichUnsupported is called again for a later card
+		return nil // Attach was not called yet; a later card calls RichUnsupported again
 	}
 	return service.SetDisplay(ctx, in, orchestrator.DisplayPlain)
 }

@@ -44,7 +44,7 @@ const maxViews = 256
 type view struct {
 	conversation orchestrator.ConversationID
 	dir          string // absolute path; empty for the list of roots
-	title        string // the text of the message; empty for the path of dir
+	title        string // text of the message; if it is empty, the message shows the path of dir
 	roots        []string
 	entries      []orchestrator.FileEntry
 	page         int

@@ -63,7 +63,7 @@ func (k *Menus) newModelMenu(in orchestrator.ConversationID, entries []cli.MenuE
 func (m *modelMenu) fill(entries []cli.MenuEntry, current orchestrator.Status) {
 	m.current = current
 	for i, e := range entries {
-		// Change no other entries, because the buttons in the chat contain the indexes of entries.
+		// Replace only entries that were still loading. Buttons in the chat refer to the other entries by index.
 		if i < len(m.entries) && naming.IsLoading(m.entries[i]) {
 			m.entries[i] = e
 		}

@@ -41,7 +41,7 @@ type Lifecycle int
 const (
 	Keep            Lifecycle = iota
 	ResendIfDeleted           // if a user deletes the message, send it again once
-	Growing                   // the content is not final; the content in the database must still be shown
+	Growing                   // the shown content is not final; the content in the database must replace it later
 	DeleteWhenDone            // delete the message; if Telegram does not allow this, show the text
 	ResendIfUnknown           // if Telegram does not confirm the message, send it again; it may appear twice
 	EditOnly                  // edit the message a last time; do nothing if it is not in the chat

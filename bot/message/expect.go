@@ -17,10 +17,11 @@ type Expectation struct {
 	Press   int64                 `json:"press,omitempty"`  // update of the press
 }
 
-// patience is how long the next message of a user can be the text. A later message is a prompt, unless it is a reply.
+// patience is the time after the press in which the user's next message counts as the expected text. A later message is
+// a prompt, unless it is a reply.
 const patience = 10 * time.Minute
 
-// Expect returns the expectation of a message that asks a user for a text from now on, because of a press.
+// Expect returns the Expectation of a message that asks for a text because the user pressed a button.
 func Expect(by orchestrator.Press, now time.Time) Expectation {
 	e := expectationOf(by)
 	e.Until = now.Add(patience)
@@ -36,8 +37,8 @@ func expectationOf(by orchestrator.Press) Expectation {
 	return e
 }
 
-// Accepts reports whether a message of a user can be the text. The arrival of the message counts, because ductor may
-// handle the message again much later.
+// Accepts reports whether a user's message counts as the expected text. It checks when the message arrived, not the
+// current time, because ductor may handle the message again much later.
 func (e Expectation) Accepts(m orchestrator.Press) bool {
 	return m.Person == e.From && !e.follows(m) && m.Arrived.Before(e.Until)
 }
@@ -51,12 +52,13 @@ func (e Expectation) follows(m orchestrator.Press) bool {
 	return len(m.Updates) > 0 && m.Updates[0] < e.Press
 }
 
-// asking is the message of the bot that asked a user for a text last. It is stored in the database.
+// asking identifies the last message in which the bot asked a user for a text. The database stores one per user and
+// conversation.
 type asking struct {
 	Expectation
 	Message int    `json:"message,omitempty"` // ID of the message; 0 if only its key is known
 	Key     string `json:"key,omitempty"`     // key of the message
-	Cleared bool   `json:"cleared,omitempty"` // set by Clear: no message has asked since the press
+	Cleared bool   `json:"cleared,omitempty"` // set by Clear, whose press Expectation then contains
 }
 
 func askingKey(in orchestrator.ConversationID, user orchestrator.PersonID) string {
@@ -82,9 +84,12 @@ type Journal interface {
 	FindMessage(ctx context.Context, key string) (orchestrator.Message, error)
 }
 
-// Expected returns the ID of the message that asked a user for a text last, and the arrival of the press after which it
-// asked, if m can be the text. Otherwise it returns the ID 0. If Clear ended the expectation before m arrived, Expected
-// returns the arrival of that press. The caller must check whether the message still asks.
+// Expected returns the ID of the last message in which the bot asked the user for a text, if m counts as this text. The
+// time since is the arrival of the press that caused the question. The caller must check whether the message still
+// asks.
+//
+// Otherwise, Expected returns the ID 0. If Clear ended the expectation before m arrived, since is the arrival of the
+// press passed to Clear.
 func Expected(ctx context.Context, in Journal, m orchestrator.Press) (id int, since time.Time, err error) {
 	a, _, err := LoadValue[asking](ctx, in, askingKey(m.Conversation, m.Person))
 	switch {

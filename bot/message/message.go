@@ -28,13 +28,15 @@ type Message struct {
 	spec Spec
 	log  *slog.Logger
 
-	writing   sync.Mutex // held while writing to the database, so that an old state never replaces a newer one
-	mu        sync.Mutex
-	calls     calls
-	landed    func(err error) // if not nil, called in place of Spec.Called; must retry a failed request
-	row       orchestrator.Message
-	storage   storage
-	shown     string // fingerprint of the content in the chat; "": unknown; the constant stale: an edit is necessary
+	writing sync.Mutex // held while writing to the database, so that an old state never replaces a newer one
+	mu      sync.Mutex
+	calls   calls
+	landed  func(err error) // if not nil, called in place of Spec.Called, also after an error; must then retry
+	row     orchestrator.Message
+	storage storage
+	// shown is the fingerprint of the content in the chat. It is "" if ductor does not know this content, and the
+	// constant stale if an edit is necessary in any case.
+	shown     string
 	fallbacks fallbacks
 	trouble   trouble
 }
@@ -166,8 +168,8 @@ func (m *Message) Invalidate() {
 	m.shown = stale
 }
 
-// AssumeFingerprint sets the fingerprint of the content that the chat shows. If the fingerprint is empty, the next step
-// is an edit.
+// AssumeFingerprint sets the fingerprint of the content that the chat shows. An empty fingerprint means that the
+// content in the chat is unknown, so that the next step is an edit.
 func (m *Message) AssumeFingerprint(fingerprint string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -290,8 +292,8 @@ func (m *Message) Begin(want Content) Step {
 	return step
 }
 
-// showed records that the chat shows the content in want. It returns true if the row in the database still contains
-// content to send. The caller must then save the message.
+// showed records that the chat shows the content in want. If it returns true, the caller must save the message; see
+// settle.
 func (m *Message) showed(want Content) bool {
 	m.mu.Lock()
 	if m.shown != stale {
@@ -301,8 +303,8 @@ func (m *Message) showed(want Content) bool {
 	return m.settle(want)
 }
 
-// settle records that the content in want needs no further request. It returns true if the row in the database still
-// contains content to send. The caller must then save the message.
+// settle records that the content in want needs no further request, and removes this content from m.row. It returns
+// true if the stored row still contains the content. The caller must then save the message.
 func (m *Message) settle(want Content) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

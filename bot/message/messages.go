@@ -189,7 +189,7 @@ func (m *Message) called(p outbox.Priority, err error) {
 		if m.spec.Called != nil {
 			m.spec.Called(m)
 		}
-	case !errors.Is(err, outbox.ErrClosed): // after ErrClosed, the next process sends the message
+	case !errors.Is(err, outbox.ErrClosed): // ErrClosed means that ductor stops; the next process sends the message
 		// Retry soon, because a user may be waiting.
 		time.AfterFunc(pause, func() { m.Update(p) })
 	}

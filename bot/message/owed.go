@@ -22,8 +22,8 @@ type owed struct {
 	stuck chan struct{} // capacity 1; a value means that sending failed, so Run must repeat collect later
 
 	mu      sync.Mutex
-	held    map[string]bool // keys of messages that collect must skip: they are in the outbox, or must not be sent yet
-	arrival map[string]func(id int)
+	held    map[string]bool         // keys of messages that collect must skip: in the outbox, or not to be sent yet
+	arrival map[string]func(id int) // by the key of a message; called when the message was sent
 }
 
 func newOwed() owed {
@@ -35,7 +35,7 @@ func newOwed() owed {
 
 const (
 	maxHeld     = 128
-	maxArrivals = 256             // limit for owed.arrival; messages that are never sent would stay in it
+	maxArrivals = 256             // limit for owed.arrival, in which functions for messages that are never sent stay
 	owedRetry   = 5 * time.Second // pause after an error of the database or outbox
 	lastCollect = 5 * time.Second
 )
@@ -210,7 +210,7 @@ func (s *Messages) Run(ctx context.Context) {
 			retry.Reset(owedRetry)
 			continue
 		case <-ctx.Done():
-			// Messages that were just stored may not be in the outbox yet.
+			// Collect a last time, because the newest stored messages may not be in the outbox yet.
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCollect)
 			defer cancel()
 			if err := s.collect(last); err != nil {

@@ -89,8 +89,8 @@ var (
 	ErrClosed   = errors.New("outbox: closed")
 )
 
-// ErrOtherForm is returned by Run if Telegram rejected the request and the next call of Run will try another form of
-// it. Other calls with the same key must wait for the next try.
+// ErrOtherForm is the error of Run if Telegram rejected the request, but Run can make the request in another form. The
+// outbox then runs the call again before other calls with the same key.
 var ErrOtherForm = errors.New("outbox: the next try makes the call in another form")
 
 // ErrNotNeeded is returned by Run if it made no request, because nothing had to be done. The call counts as successful,
@@ -105,7 +105,7 @@ type Trouble struct {
 	After time.Duration // how long to wait; only for Limited
 }
 
-// TroubleKind is the kind of reaction to an error.
+// TroubleKind classifies the result of a call.
 type TroubleKind int
 
 // Values of TroubleKind.

@@ -151,7 +151,7 @@ func (p *pace) refused(now time.Time, after time.Duration) {
 		return
 	}
 	if p.bucket.rate != p.normal && p.fine < p.step {
-		p.step = min(2*p.step, mostCalls) // the last increase caused an error, so the next increase must wait longer
+		p.step = min(2*p.step, mostCalls) // the rate was increased too early, so require more successes next time
 	}
 	left := p.bucket.have(now)
 	p.silent = until

@@ -211,8 +211,9 @@ func sooner(a, b time.Duration) time.Duration {
 }
 
 // next removes the call that must be made now from the queue, returns it, and spends its tokens. If no call may be made
-// yet, next returns the time until one may be made, or 0 if no call is waiting. In two cases, next also removes and
-// returns all Optional calls: if it returns a call of another kind, or if an Optional call exceeds the budget.
+// yet, next returns the time until one may be made, or 0 if no call is waiting. If next returns a call that is not
+// Optional, or if the budget does not allow an Optional call now, next also removes all Optional calls from the queue
+// and returns them in dropped.
 func (q *queue) next(now time.Time) (next *entry, wait time.Duration, dropped []*entry) {
 	first, wait := q.heads(now)
 	for _, e := range first {

@@ -150,7 +150,8 @@ func (o *Outbox) learn(q *queue, t Trouble, now time.Time) (learned []orchestrat
 		q.pace.refused(now, after)
 		changed(q.chat.ID, q.pace)
 	} else {
-		// It is not certain that the bot exceeded its limit. So reduce the bot's rate, but stop only this chat.
+		// Telegram does not report which limit was exceeded. It was probably the limit of the bot, so reduce the bot's
+		// rate. But stop only this chat, because all others would wait in vain if the guess is wrong.
 		o.pace.refused(now, 0)
 		changed(0, o.pace)
 		if q != nil {

@@ -68,8 +68,9 @@ type topic struct {
 	due          bool
 }
 
-// NewIcons returns Icons for all stored topics. If an icon shows that a turn of the previous process is running, the
-// icon soon changes to idle. If this turn continues, the caller must call Follow to prevent the change.
+// NewIcons returns Icons for all stored topics. If an icon shows that a turn of the previous process is running,
+// NewIcons schedules the change of the icon to idle. If the turn continues, the caller must call Follow, which cancels
+// the change.
 func NewIcons(ctx context.Context, o IconOptions) (*Icons, error) {
 	i := &Icons{opts: o, topics: map[orchestrator.ConversationID]*topic{}}
 	stored, err := o.Store.Topics(ctx)

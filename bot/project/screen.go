@@ -84,7 +84,8 @@ func ChosenDir(p lang.Printer, before, now orchestrator.Status) string {
 	if now.Dir == before.Dir {
 		return p.Text("project.already-there", now.Dir)
 	}
-	// A tap shows only the start of a long text, and a changed mode matters most.
+	// The notice after a tap shows only the start of a long text. So a changed permission mode (see moved) comes before
+	// the new session, which matters less.
 	return p.Text("project.opened", now.Dir) + moved(p, before, now) + " " + p.Text("project.new-session")
 }
 

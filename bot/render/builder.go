@@ -131,8 +131,8 @@ func (b *builder) resume() {
 	}
 }
 
-// emit adds the entity e for the end of the text. The entity begins at a position that is given in units and in bytes.
-// emit excludes white space at the edges, which Telegram would not format.
+// emit adds the entity e, which ends at the end of the text. The parameters units and bytes are the start of the
+// entity, in UTF-16 units and in bytes. emit excludes white space at the edges, which Telegram would not format.
 func (b *builder) emit(e Entity, units, bytes int) {
 	to, end := len(b.buf), b.units
 	for to > bytes && trimmed(b.buf[to-1]) {
@@ -235,8 +235,8 @@ type cursor struct {
 	units int
 }
 
-// take returns the text from the cursor to the offset unit, and moves the cursor there. If the offset is in the middle
-// of a surrogate pair, take includes the whole pair.
+// take returns the text from the cursor to the given UTF-16 offset, and moves the cursor there. If the offset is in the
+// middle of a surrogate pair, take includes the whole pair.
 func (c *cursor) take(unit int) string {
 	from := c.bytes
 	for c.units < unit && c.bytes < len(c.text) {

@@ -9,9 +9,9 @@ import (
 // cuts contains positions at which a text can be cut. Each field contains the last position of one kind, as an offset
 // in bytes. 0 means that there is no such position.
 type cuts struct {
-	paragraph int // last empty line outside of code
-	line      int // last end of a line outside of code
-	codeLine  int // last end of a line in code
+	paragraph int // an empty line outside of code
+	line      int // the end of a line outside of code
+	codeLine  int // the end of a line of code
 	sentence  int
 	word      int
 }
@@ -44,13 +44,13 @@ func (s *splitter) find(window string) cuts {
 	w := cursor{text: window}
 	w.take(s.visible + 1)
 	next := 0
-	code := 0 // end of the code around the position, in UTF-16 units
+	codeEnd := 0 // end of the last code entity before the position, as a UTF-16 offset
 	prev := ' '
 	for i := w.bytes; i <= len(window); {
 		unit := s.units + w.units
 		for ; next < len(s.entities) && s.entities[next].Offset < unit; next++ {
 			if s.entities[next].Kind.raw() {
-				code = max(code, s.entities[next].End())
+				codeEnd = max(codeEnd, s.entities[next].End())
 			}
 		}
 		r, size := rune(0), 0
@@ -64,7 +64,7 @@ func (s *splitter) find(window string) cuts {
 				continue
 			}
 		}
-		c.note(i, prev, r, unit < code, s.text[s.bytes+i:])
+		c.note(i, prev, r, unit < codeEnd, s.text[s.bytes+i:])
 		prev = r
 		i += size
 		w.units += runeUnits(r)

@@ -59,7 +59,8 @@ func (fileMarks) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Nod
 		at, caption, _ := strings.Cut(string(line[len(markBegin):end]), "|")
 		m.Path, m.Caption = strings.TrimSpace(at), strings.TrimSpace(caption)
 		end += len(markEnd)
-	case whole && len(bytes.TrimLeft(block.Source()[segment.Stop:], " \t")) == 0: // the rest of the mark may follow
+	case whole && len(bytes.TrimLeft(block.Source()[segment.Stop:], " \t")) == 0:
+		// The source ends here. The end of the mark may be appended to the source later.
 		end = len(line)
 	}
 	if end < 0 || m.Path == "" && end != len(line) {

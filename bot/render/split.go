@@ -19,9 +19,10 @@ const MaxEntities = 100
 const maxAttributes = 8 << 10
 
 // Split cuts t into parts of at most limit UTF-16 units. A limit below 16 counts as 16. Each part is a valid message:
-// it is not empty, and it has no white space at its edges, except for the indentation of code.
+// it is not empty, and it has no white space at its edges, except for the indentation of code. Part.Gap contains the
+// white space that Split removes between two parts.
 //
-// Split cuts at the end of a paragraph if that makes the part long enough. Otherwise it cuts at the end of a line, a
+// Split cuts at the end of a paragraph, unless the part would be too short. Otherwise it cuts at the end of a line, a
 // sentence or a word. It cuts inside a word only if the word is almost as long as a whole part. It avoids cutting
 // inside a visible character. A cut entity continues in the next part. If one message cannot hold all entities of a
 // part, Split makes the part shorter; see Carried.
@@ -46,8 +47,8 @@ type splitter struct {
 	visible  int // UTF-16 units from the cursor to the first visible character; less than limit
 }
 
-// skip moves the cursor past white space, and returns the white space. It stops before the indentation of code, unless
-// the indentation is longer than half a part.
+// skip moves the cursor past white space, and returns the white space. If code follows, skip stops before the
+// indentation of the code. But an indentation of at least s.limit/2 counts as white space, too.
 func (s *splitter) skip() string {
 	rest := s.text[s.bytes:]
 	n := strings.IndexFunc(rest, func(r rune) bool { return !blank(r) })
@@ -82,7 +83,7 @@ func (s *splitter) pass(unit int) {
 	}
 }
 
-// codeAt returns the code entity that contains the offset unit. The offset must not be before the cursor.
+// codeAt returns the code entity that contains the given UTF-16 offset. The offset must not be before the cursor.
 func (s *splitter) codeAt(unit int) (Entity, bool) {
 	for _, e := range s.entities {
 		if e.Offset > unit {

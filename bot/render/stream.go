@@ -29,7 +29,7 @@ type Stream struct {
 // mark is the start of a top-level block in the source. The blocks before it can no longer change.
 type mark struct {
 	source int
-	proof  int // end of the block's first line; if Retract removes a part of this line, the mark is invalid
+	proof  int // end of the block's first line; Retract drops the mark if it removes a part of this line
 	bytes  int
 	units  int
 	ents   int
@@ -193,9 +193,9 @@ func openFence(doc ast.Node, source []byte) string {
 	return string(line[:bytes.IndexByte(line, '\n')+1])
 }
 
-// finalBlock returns the last top-level block whose start can no longer change: its first line is complete, and the
-// line before it is blank. The blocks before this block cannot change either. finalBlock returns nil if no block
-// precedes it.
+// finalBlock returns the last top-level block that follows a blank line and whose first line is complete. Markdown that
+// is appended later can change neither the start of this block nor the blocks before it. finalBlock returns nil if
+// there is no such block after the first one.
 func (s *Stream) finalBlock(doc ast.Node, source []byte) ast.Node {
 	for n := doc.LastChild(); n != nil && n != doc.FirstChild(); n = n.PreviousSibling() {
 		start := lineStart(source, n.Pos())

@@ -10,9 +10,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// renaming names the session for whose new title a page asks. It is stored in the database.
+// renaming is stored in the database for each page that asks for the new title of a session.
 type renaming struct {
-	Session orchestrator.SessionID `json:"session,omitempty"` // empty if the page asks for no title any more
+	Session orchestrator.SessionID `json:"session,omitempty"` // session to rename; empty if the page no longer asks
 }
 
 func renamingName(in orchestrator.ConversationID, message int) string {

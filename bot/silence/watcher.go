@@ -217,7 +217,7 @@ func (k *Turn) content() message.Content {
 	}
 }
 
-// end removes the notice and sets the state of the turn. If the new state is waited, no further notice follows.
+// end removes the notice and sets the state of the turn to s.
 func (k *Turn) end(s state) {
 	k.timer.Stop()
 	k.mu.Lock()

@@ -117,8 +117,8 @@ func (w wire) Do(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// read stores the content of a response in t, and returns a body for the library. If the request succeeded, this body
-// contains no message, so that the library parses no message: ductor needs only the message's ID.
+// read stores the content of a response in t, and returns the body that the library parses. If the request succeeded,
+// the returned body contains no message, because ductor needs only the ID of the message, which is then in t.
 func (t *trace) read(status int, body []byte) []byte {
 	if id, ok := sentID(body); ok && status == http.StatusOK {
 		t.message = id

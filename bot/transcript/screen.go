@@ -103,9 +103,9 @@ func (s *Screen) offer(ctx context.Context, p orchestrator.Prompt, w waiting,
 	return m, nil
 }
 
-// Ask stores the prompt of a voice message. It returns a message with buttons that send or discard the prompt. The text
-// of a prompt that consists of several messages may not end with the transcript. In this case, the user confirms the
-// whole text.
+// Ask stores the prompt of a voice message. It returns a message with buttons that send or discard the prompt. Usually,
+// the message shows only the transcript. If the prompt consists of several messages, other text may follow the
+// transcript. The message then shows the whole text of the prompt.
 func (s *Screen) Ask(ctx context.Context, p orchestrator.Prompt, wants orchestrator.Wants,
 	transcript string) (orchestrator.Message, error) {
 	before, last := strings.CutSuffix(p.Text, transcript)

@@ -62,8 +62,9 @@ func (r *Router) contentTask(a *arrival) *task {
 	return t
 }
 
-// FindAborts returns the conversations in which stored updates that are not handled contain an abort: the command, or an
-// abort word of a user who may abort. The bot's name is not known yet, so an abort for another bot counts, too.
+// FindAborts searches the stored updates that are not handled yet, and returns the conversations with an abort. An
+// abort is the abort command or an abort word, from a user who may abort. The bot's name is not known yet, so a command
+// for another bot counts, too.
 func FindAborts(ctx context.Context, journal orchestrator.Inbox, allow Allow,
 	abort CommandSpec) (found []orchestrator.PendingAborts, err error) {
 	err = eachPending(ctx, journal, func(updates []orchestrator.Update) {
@@ -109,8 +110,8 @@ func (a Allow) abortIn(u orchestrator.Update, abort CommandSpec) *wireMessage {
 	return nil
 }
 
-// ReportAborts closes the channel of each conversation when its aborts have ended. Call it when they have been
-// dispatched.
+// ReportAborts closes the channel Handled of each conversation when all aborts of the conversation have ended. The
+// caller must have dispatched the aborts before.
 func (r *Router) ReportAborts(aborts []orchestrator.PendingAborts) {
 	for _, a := range aborts {
 		r.Go(func(ctx context.Context) {

@@ -55,8 +55,8 @@ func (r *Router) arrive(u orchestrator.Update) (a *arrival) {
 	return a
 }
 
-// isAbort reports whether the update is an abort of a user who may abort. An edit of a message to "/abort" can be a
-// prompt all the same.
+// isAbort reports whether the update is an abort of a user who may abort. It may also return true for an edited message
+// that the router later handles as a changed prompt.
 func (r *Router) isAbort(a *arrival) bool {
 	c := a.command
 	return a.word || c != nil && c.known && c.spec.isAbort() && (c.To == "" || r.me.is(c.To)) &&

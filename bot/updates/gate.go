@@ -24,10 +24,12 @@ type gate struct {
 	tidy     func(chat int64, message int) // deletes Telegram's notice that the bot has pinned a message
 	names    *tgapi.ChatNames              // may be nil
 	refusals *refusals
-	lost     time.Time          // time when the database was lost: earlier messages may already be handled; zero: never
-	dropped  func(*wireMessage) // notifies the chat that ductor does not handle a message from before the loss
-	hide     HideFunc           // may be nil
-	log      *slog.Logger
+	// lost is the time when ductor lost its database, or zero. ductor does not handle earlier messages, because the
+	// previous process may have handled them already. The function dropped notifies the chat of such a message.
+	lost    time.Time
+	dropped func(*wireMessage)
+	hide    HideFunc // may be nil
+	log     *slog.Logger
 }
 
 func newGate(allow Allow, now func() time.Time, log *slog.Logger) *gate {

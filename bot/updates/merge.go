@@ -227,7 +227,7 @@ type follower struct {
 	seen     *seen
 	albums   map[albumKey]bool
 	last     map[senderKey]*Message // last message of each sender that was meant for the bot
-	followed map[int64]bool         // IDs of updates that a message of the same prompt may follow
+	followed map[int64]bool         // IDs of updates that a later message in the batch may continue
 }
 
 type albumKey struct {

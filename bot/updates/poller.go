@@ -96,8 +96,8 @@ func (p *Poller) TakeUp(ctx context.Context) error {
 	return p.takeUp(ctx, func(orchestrator.Update) bool { return true })
 }
 
-// Run polls until ctx is done. It returns nil if ctx is done. Otherwise it returns ErrToken, orchestrator.ErrDiskFailed,
-// orchestrator.ErrDamaged, or an error from reading stored updates.
+// Run polls until ctx is done. It returns nil if ctx is done. Otherwise it returns ErrToken,
+// orchestrator.ErrDiskFailed, orchestrator.ErrDamaged, or an error from reading stored updates.
 func (p *Poller) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		wait, err := p.next(ctx)
@@ -176,7 +176,8 @@ func (p *Poller) takeUp(ctx context.Context, wanted func(orchestrator.Update) bo
 	})
 }
 
-// eachPending passes all stored updates that are not handled to f, in order and in pages. It returns nil if ctx is done.
+// eachPending calls f with pages of the stored updates that are not handled yet, in order. It returns nil if ctx is
+// done.
 func eachPending(ctx context.Context, journal orchestrator.Inbox, f func([]orchestrator.Update)) error {
 	after := int64(0)
 	for {
@@ -197,8 +198,10 @@ func eachPending(ctx context.Context, journal orchestrator.Inbox, f func([]orche
 
 func (p *Poller) pollOnce(ctx context.Context) (wait time.Duration, fatal error) {
 	patience := p.timeout
-	if !p.last.answered && p.last.conflicts == 0 { // after a conflict, only a long poll reveals another poller
-		patience = 0 // with the patience 0, Telegram answers at once, which shows that it is reachable
+	if !p.last.answered && p.last.conflicts == 0 {
+		// With the patience 0, Telegram answers at once, which shows that it is reachable. After a conflict, such a
+		// poll could succeed although another program polls, too.
+		patience = 0
 	}
 	updates, err := p.poll(ctx, patience)
 	if ctx.Err() != nil {

@@ -67,7 +67,7 @@ type queues struct {
 type pace int
 
 const (
-	promptly  pace = iota // the task works, and no abort can interrupt it
+	promptly  pace = iota // the task waits for nothing, and no abort can interrupt it
 	gathering             // the task waits for more messages of the same prompt, or for the disk
 	slowly                // the task waits for the network; commands may run meanwhile
 )
@@ -139,14 +139,14 @@ func (k *queues) behindCommand(in orchestrator.ConversationID) bool {
 	return q != nil && (q.active[classControl] != nil || len(q.waiting[classControl]) > 0)
 }
 
-// promptBefore reports whether a prompt that was sent before the task t is waiting, or has not become a turn yet.
+// promptBefore reports whether an earlier prompt than t is in the queue: it is waiting, or has not become a turn yet.
 func (q *queue) promptBefore(t *task) bool {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	return q.before(classContent, t.seq)
 }
 
-// abortWordsAfter is how long after an abort a further abort word such as "stop" does not count as a prompt. Users
+// abortWordsAfter is the time after an abort in which an abort word, such as "stop", cannot become a prompt. Users
 // often write "stop" more than once.
 const abortWordsAfter = 10 * time.Second
 
@@ -232,7 +232,7 @@ func (q *queue) take(c class) *task {
 			q.touch()
 			return t
 		}
-		q.await(context.Background()) // no deadline is necessary, because the earlier task has one
+		q.await(context.Background()) // the earlier task that blocks the first task has a deadline
 	}
 }
 
@@ -270,7 +270,7 @@ func (q *queue) await(ctx context.Context) bool {
 	}
 }
 
-// awaitBefore waits until all tasks of class c before the task t have ended, or ctx is done.
+// awaitBefore waits until all tasks of class c that are older than t have ended, or ctx is done.
 func (q *queue) awaitBefore(ctx context.Context, c class, t *task) {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()

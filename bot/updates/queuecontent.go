@@ -49,8 +49,9 @@ func (q *queue) absorb(ctx context.Context, t *task, window time.Duration, fits 
 	}
 }
 
-// nextPart removes the next content task from the queue and returns it, if it belongs to t. Otherwise, nextPart returns
-// nil. If final is false, a part may still come, so absorb must continue to wait. The caller must hold the lock.
+// nextPart removes the next content task from the queue and returns this task, if it is a further part of the prompt of
+// t. Otherwise, nextPart returns nil. If final is then false, a part may still arrive, so absorb must continue to wait.
+// The caller must hold the lock.
 func (q *queue) nextPart(t *task, fits func(*Message) bool) (next *task, final bool) {
 	if t.dropped || q.all.closed() {
 		return nil, true

@@ -138,8 +138,8 @@ func (r *Router) Dispatch(ctx context.Context, updates []orchestrator.Update) {
 type fate bool
 
 const (
-	ignore fate = false // Dispatch marks the update, because it needs no further action
-	taken  fate = true  // the handler of the update marks it
+	ignore fate = false // Dispatch marks the update as handled, because no handler does
+	taken  fate = true  // the handler of the update marks the update as handled
 )
 
 // route handles one update.
@@ -194,13 +194,13 @@ func (r *Router) callback(ctx context.Context, u orchestrator.Update, c *wireCal
 	}, nil)
 }
 
-// ifStillAllowed returns a function that calls do if the user may still use the bot, because the user may have lost
-// this right while the task was waiting.
+// ifStillAllowed returns the function of a task. The returned function calls action only if the user may still use the
+// bot, because the user may have lost this right while the task was waiting.
 func (r *Router) ifStillAllowed(chat wireChat, from *wireUser,
-	do func(context.Context, *queue, *task)) func(context.Context, *queue, *task) {
+	action func(context.Context, *queue, *task)) func(context.Context, *queue, *task) {
 	return func(ctx context.Context, q *queue, t *task) {
 		if r.gate.allow.permits(chat, from, nil) {
-			do(ctx, q, t)
+			action(ctx, q, t)
 		} else {
 			r.finisher.Finish(ctx, t.updates)
 		}
@@ -246,7 +246,8 @@ func (r *Router) message(ctx context.Context, a *arrival, m *wireMessage) fate {
 	if in.sent.file != nil && in.sent.file.kind == speech && r.receiver.listener == nil {
 		return r.explainSpeech(ctx, in)
 	}
-	if m.Text == "" && in.sent.file == nil && unsupported(a.Raw) != "" { // in.Text is only a caption
+	if m.Text == "" && in.sent.file == nil && unsupported(a.Raw) != "" {
+		// Agents cannot use the message. Its caption, which may be in in.Text, is not a prompt.
 		return r.unsupported(ctx, a.Update, m, in)
 	}
 	r.follower.remember(in)

@@ -7,7 +7,7 @@ import "time"
 // uses seen.
 type seen struct {
 	now   func() time.Time
-	since time.Time // the map texts contains all messages after this time
+	since time.Time // all messages for the bot after this time are in seen.texts
 	texts map[seenKey]string
 }
 

@@ -52,8 +52,7 @@ func (s *Screen) audit(ctx context.Context, by orchestrator.Press, page int) (tg
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: pager}, nil
 }
 
-// happened contains a text for each kind of entry, except for entries about jobs and users. The map done contains the
-// texts for these entries.
+// happened contains the texts for all kinds of entries, except for entries about scheduled jobs and users; see done.
 var happened = map[orchestrator.AuditKind]lang.Key{
 	orchestrator.AuditAllowed: "usage.audit-allowed", orchestrator.AuditDenied: "usage.audit-denied",
 	orchestrator.AuditAnswered: "usage.audit-answered",

@@ -16,7 +16,7 @@ import (
 
 // plot is the content of a picture of the usage.
 type plot struct {
-	title, note string // the note contains the total
+	title, note string // the note is the line below the title; it shows the total usage
 	bars        []bar
 	days        bool // the bars are consecutive days, and are drawn next to each other
 }
