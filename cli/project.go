@@ -57,43 +57,91 @@ const (
 // For a Git worktree, ReadProject also searches the main checkout. ReadProject does not follow links out of a
 // directory. home must have its links resolved.
 //
-// unread is the name of a file that ReadProject could not read completely, or "". If fields and unread are both empty,
-// the project has no settings.
+// unread names a file, or other settings, that ReadProject could not read completely or must not show. If fields and
+// unread are both empty, the project has no settings.
 func ReadProject(dir, home string, files []string) (fields []Field, unread string) {
 	r := projectReading{dir: RealPath(dir)}
 	if r.dir == home { // settings there belong to the user, and agents use them in every project
 		return nil, ""
 	}
 	seen := map[string]bool{home: true}
-	for _, start := range []string{r.dir, mainCheckout(r.dir)} {
-		for at := start; ; at = filepath.Dir(at) {
-			if !seen[at] {
-				seen[at] = true
-				r.read(at, files)
-			}
-			if at == filepath.Dir(at) {
-				break
-			}
-		}
+	r.search(r.dir, files, seen)
+	tree, gitDir := worktreeOf(r.dir)
+	if gitDir == "" {
+		return r.fields, r.missing
+	}
+	main, own := mainCheckout(tree, gitDir)
+	if own {
+		r.search(main, files, seen)
+		return r.fields, r.missing
+	}
+	// The file .git may have come with the project, and name any repository of the user. An agent may follow it, so
+	// users cannot allow the settings there. But they are not shown, because the chat may not be meant to see them.
+	other := projectReading{dir: r.dir}
+	other.search(main, files, seen)
+	if len(other.fields) > 0 || other.missing != "" {
+		r.lack("the settings to which " + r.shown(tree, ".git") + " leads")
 	}
 	return r.fields, r.missing
 }
 
-// mainCheckout returns the main checkout of a repository if dir is in one of its worktrees, because agents also read
-// settings there. Otherwise it returns dir.
-func mainCheckout(dir string) string {
-	for at := dir; ; at = filepath.Dir(at) {
-		if to, is := strings.CutPrefix(shortFile(filepath.Join(at, ".git")), "gitdir:"); is {
-			git := from(at, strings.TrimSpace(to))
-			if common := shortFile(filepath.Join(git, "commondir")); common != "" {
-				git = from(git, common)
-			}
-			return RealPath(strings.TrimSuffix(git, "/.git"))
+// search reads the files in a directory and in all directories above it, except those in seen. It adds them to seen.
+func (r *projectReading) search(start string, files []string, seen map[string]bool) {
+	for at := start; ; at = filepath.Dir(at) {
+		if !seen[at] {
+			seen[at] = true
+			r.read(at, files)
 		}
 		if at == filepath.Dir(at) {
-			return dir
+			return
 		}
 	}
+}
+
+// worktreeOf returns the directory that contains dir and has a file .git, and the Git directory that the file names. It
+// returns empty strings if there is none.
+func worktreeOf(dir string) (tree, gitDir string) {
+	for at := dir; ; at = filepath.Dir(at) {
+		if to, is := strings.CutPrefix(shortFile(filepath.Join(at, ".git")), "gitdir:"); is {
+			return at, from(at, strings.TrimSpace(to))
+		}
+		if at == filepath.Dir(at) {
+			return "", ""
+		}
+	}
+}
+
+// mainCheckout returns the main checkout of the repository to which a worktree or a submodule belongs, because agents
+// also read settings there. It reports whether the repository names the directory tree in return: in the file gitdir of
+// a worktree, or in core.worktree of a submodule.
+func mainCheckout(tree, gitDir string) (dir string, own bool) {
+	common := shortFile(filepath.Join(gitDir, "commondir"))
+	if common == "" {
+		named := coreWorktree(gitDir)
+		return RealPath(strings.TrimSuffix(gitDir, "/.git")), named != "" && RealPath(from(gitDir, named)) == tree
+	}
+	common = from(gitDir, common)
+	named := shortFile(filepath.Join(gitDir, "gitdir"))
+	own = named != "" && RealPath(from(gitDir, named)) == filepath.Join(tree, ".git") &&
+		filepath.Dir(RealPath(gitDir)) == filepath.Join(RealPath(common), "worktrees")
+	return RealPath(strings.TrimSuffix(common, "/.git")), own
+}
+
+// coreWorktree returns the setting core.worktree of a Git directory, or "".
+func coreWorktree(gitDir string) (value string) {
+	for _, name := range []string{"config", "config.worktree"} {
+		section := ""
+		for line := range strings.Lines(shortFile(filepath.Join(gitDir, name))) {
+			key, text, _ := strings.Cut(strings.TrimSpace(line), "=")
+			switch {
+			case strings.HasPrefix(key, "["):
+				section = key
+			case section == "[core]" && strings.EqualFold(strings.TrimSpace(key), "worktree"):
+				value = strings.Trim(strings.TrimSpace(text), `"`)
+			}
+		}
+	}
+	return value
 }
 
 func from(dir, path string) string {
@@ -105,7 +153,7 @@ func from(dir, path string) string {
 
 // shortFile returns the trimmed content of a small file, or "" if the file is large or cannot be read.
 func shortFile(path string) string {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 4096 {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 64<<10 {
 		return ""
 	}
 	text, err := os.ReadFile(path)

@@ -81,6 +81,7 @@ func TestWhatAProjectSets(t *testing.T) {
 			want: []string{"../.mcp.json: x=1"}},
 		{name: "the checkout that a worktree is of", dir: "trees/fix/a", tree: map[string]string{
 			"trees/fix/a/x": "", "trees/fix/.git": "gitdir: ../../main/.git/worktrees/fix\n", "main/.git/worktrees/fix/commondir": "../..\n", "main/.mcp.json": `{"x": 1}`,
+			"main/.git/worktrees/fix/gitdir": "../../../../trees/fix/.git\n",
 		}, want: []string{"../../../main/.mcp.json: x=1"}},
 		{name: "a link that stays", tree: map[string]string{".mcp.json": "-> other.json", "other.json": `{"x": 1}`}, want: []string{".mcp.json: x=1"}},
 		{name: "a link that leads out", tree: map[string]string{".mcp.json": "-> /etc/hostname"}, want: []string{".mcp.json=it cannot be read"}, missing: ".mcp.json"},
@@ -103,6 +104,47 @@ func TestWhatAProjectSets(t *testing.T) {
 				t.Errorf("missing %q, want %q; %s", missing, tt.missing, diff)
 			}
 		})
+	}
+}
+
+// ReadProject shows the settings of another repository only if this repository names the directory in return.
+func TestAGitFileThatLeadsElsewhere(t *testing.T) {
+	const hidden, worktree = "the settings to which .git leads", "other/.git/worktrees/x/"
+	for _, tt := range []struct {
+		name    string
+		tree    map[string]string // in addition to the settings of the repository other
+		want    []Field
+		missing string
+	}{
+		{"a repository", map[string]string{"dir/.git": "gitdir: ../other/.git"}, nil, hidden},
+		{"a repository without settings", map[string]string{"dir/.git": "gitdir: ../third/.git"}, nil, ""},
+		{"a worktree in another directory", map[string]string{
+			"dir/.git":             "gitdir: ../other/.git/worktrees/x",
+			worktree + "commondir": "../..", worktree + "gitdir": "../../../../x/.git",
+		}, nil, hidden},
+		{"a link to the file .git of a worktree", map[string]string{
+			"dir/.git": "-> ../x/.git", "x/.git": "gitdir: ../other/.git/worktrees/x",
+			worktree + "commondir": "../..", worktree + "gitdir": "../../../../x/.git",
+		}, nil, hidden},
+		{"a worktree that the project made up", map[string]string{
+			"dir/.git":                   "gitdir: git/worktrees/x",
+			"dir/git/worktrees/x/gitdir": "../../../.git", "dir/git/worktrees/x/commondir": "../../../../other/.git",
+		}, nil, hidden},
+		{"a link to the repository of a submodule", map[string]string{
+			"dir/.git": "gitdir: link", "dir/link": "-> ../other/.git",
+			"other/.git/config": "[core]\n\tworktree = ../../x\n",
+		}, nil, hidden},
+		{"the repository of a submodule", map[string]string{
+			"dir/.git":                      "gitdir: ../other/.git/modules/dir",
+			"other/.git/modules/dir/config": "[core]\n\tworktree = ../../../../dir\n[x]\n\tworktree = ..\n",
+		}, []Field{{Name: "../other/.mcp.json: x", Value: "1"}}, ""},
+	} {
+		tt.tree["other/.mcp.json"] = `{"x": 1}`
+		tt.tree["dir/x"] = ""
+		fields, missing := ReadProject(filepath.Join(tree(t, tt.tree), "dir"), "/home/none", []string{".mcp.json"})
+		if diff := cmp.Diff(tt.want, fields); diff != "" || missing != tt.missing {
+			t.Errorf("%s: missing %q, want %q; %s", tt.name, missing, tt.missing, diff)
+		}
 	}
 }
 

@@ -159,7 +159,7 @@ func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (tree st
 		args  []string
 	}{{"", []string{"read-tree", head}}, {files, []string{"--literal-pathspecs", "add", "-A", "-f",
 		"--pathspec-from-file=-", "--pathspec-file-nul"}}, {"", []string{"write-tree"}}} {
-		out, err := run(ctx, path.Join(r.shadow, "commit"), step.input, step.args...)
+		out, err := run(ctx, path.Join(r.shadow.dir, "commit"), step.input, step.args...)
 		if err != nil {
 			return "", fmt.Errorf("write the tree of a commit: %w", err)
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -433,6 +434,47 @@ func TestWorktreesThatGitWouldNotRemove(t *testing.T) {
 		t.Errorf("left are %q", got)
 	}
 	r.sh("", "test ! -e sub -a ! -e gone")
+}
+
+// While a program writes into a worktree, ductor may be unable to remove the worktree. It can do so later: the worktree
+// still has its file .git. The program must write at the right moment, so the test repeats the removal until it does.
+// Such a moment is likely while ductor deletes many other files.
+func TestAWorktreeThatIsStillInUse(t *testing.T) {
+	r := newRepo(t)
+	base := filepath.Dir(r.at.Dir)
+	deadline := time.Now().Add(time.Minute)
+	for {
+		tree := filepath.Join(base, "busy")
+		r.sh("app", "git worktree add -q --detach ../busy; mkdir ../busy/z; cd ../busy/z; seq 3000 | xargs touch")
+		err := r.removeWhileInUse(tree)
+		if err != nil && strings.HasSuffix(err.Error(), "is still in use") {
+			r.must(r.git.RemoveWorktree(t.Context(), r.at, tree, orchestrator.DropChanges))
+			r.sh("", "test ! -e busy -a ! -e app/.git/worktrees/busy")
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the last error is %v", err)
+		}
+		r.sh("", "rm -rf busy; git -C app worktree prune")
+	}
+}
+
+// removeWhileInUse removes a worktree into which something writes until the removal has ended.
+func (r *repo) removeWhileInUse(tree string) error {
+	removed, stopped := make(chan struct{}), make(chan struct{})
+	defer func() { close(removed); <-stopped }()
+	go func() {
+		defer close(stopped)
+		for i := 0; ; i++ {
+			select {
+			case <-removed:
+				return
+			default:
+				_ = os.WriteFile(filepath.Join(tree, strconv.Itoa(i%100)), nil, 0o600) // the directory may be gone
+			}
+		}
+	}()
+	return r.git.RemoveWorktree(r.t.Context(), r.at, tree, orchestrator.DropChanges)
 }
 
 // An agent cannot make ductor replace a file by the index of a new worktree.

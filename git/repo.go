@@ -31,17 +31,23 @@ import (
 type Repo struct {
 	Top string // top directory of the working tree
 
-	git            *Git
-	launcher       cli.Launcher
-	in             cli.Sandbox
-	gitDir         string
-	shadow         string // shadow directory
-	common         string // Git directory with the branches; differs from gitDir in a worktree
-	objects        string
-	directory      DirectoryFunc // from OpenWithin; nil after Open
-	mu             *sync.Mutex   // shared by all Repos of this working tree
-	excluded       []string      // paths that snapshots leave out; each snapshot can add more paths
-	shadowSettings []string      // settings for commands in the shadow directory; nil before prepareShadow
+	git       *Git
+	launcher  cli.Launcher
+	in        cli.Sandbox
+	gitDir    string
+	shadow    shadow
+	common    string // Git directory with the branches; differs from gitDir in a worktree
+	objects   string
+	directory DirectoryFunc // from OpenWithin; nil after Open
+	mu        *sync.Mutex   // shared by all Repos of this working tree
+	excluded  []string      // paths that snapshots leave out; each snapshot can add more paths
+}
+
+// shadow is the shadow directory of a Repo.
+type shadow struct {
+	dir      string
+	format   string   // format of the repository's object IDs, such as sha1
+	settings []string // settings for commands in the shadow directory; nil before prepareShadow
 }
 
 // Open opens the repository that contains a directory. It returns orchestrator.ErrNoRepository if there is none.
@@ -69,13 +75,13 @@ func (g *Git) Open(ctx context.Context, at Place) (*Repo, error) {
 	if len(lines) != 5 { // a path contains a line break
 		return nil, fmt.Errorf("%w: its path has a line break", orchestrator.ErrNoRepository)
 	}
-	shadow := path.Join(lines[1], "ductor")
+	own := shadow{dir: path.Join(lines[1], "ductor"), format: lines[4]}
 	if at.In == "" {
-		if shadow, err = g.privateShadow(lines[1], lines[4]); err != nil {
+		if own.dir, err = g.privateShadow(lines[1], own.format); err != nil {
 			return nil, err
 		}
 	}
-	return &Repo{Top: lines[0], git: g, launcher: launcher, in: at.In, gitDir: lines[1], shadow: shadow,
+	return &Repo{Top: lines[0], git: g, launcher: launcher, in: at.In, gitDir: lines[1], shadow: own,
 		objects: lines[2], common: lines[3], mu: g.lockOf(lines[1])}, nil
 }
 
@@ -172,14 +178,14 @@ func (r *Repo) runShadow(ctx context.Context, index, input string, args ...strin
 	if err := r.prepareShadow(ctx); err != nil {
 		return "", err
 	}
-	return r.runShadowWith(ctx, r.shadowSettings, index, input, args...)
+	return r.runShadowWith(ctx, r.shadow.settings, index, input, args...)
 }
 
 func (r *Repo) runShadowWith(ctx context.Context, off []string, index, input string, args ...string) (string, error) {
-	env := append(gitEnv(off), "GIT_DIR="+r.shadow, "GIT_WORK_TREE="+r.Top, "GIT_OBJECT_DIRECTORY="+r.objects,
+	env := append(gitEnv(off), "GIT_DIR="+r.shadow.dir, "GIT_WORK_TREE="+r.Top, "GIT_OBJECT_DIRECTORY="+r.objects,
 		"GIT_LITERAL_PATHSPECS=1")
 	if index != "" {
-		env = append(env, "GIT_INDEX_FILE="+path.Join(r.shadow, index))
+		env = append(env, "GIT_INDEX_FILE="+path.Join(r.shadow.dir, index))
 	}
 	return execute(ctx, r.launcher,
 		command{args: hardenArgs(args), dir: r.Top, env: env, input: input, timeout: r.timeout(), limit: maxOutput})
@@ -205,10 +211,10 @@ const attributes = "* -text -ident -filter -diff !eol !working-tree-encoding\n"
 // programs in the settings of the shadow directory. Each snapshot lists these settings again, because an agent may
 // change them at any time.
 func (r *Repo) prepareShadow(ctx context.Context) error {
-	if r.shadowSettings != nil {
+	if r.shadow.settings != nil {
 		return nil
 	}
-	if r.in == "" && !shadowComplete(r.shadow) {
+	if r.in == "" && !r.shadow.complete() {
 		if err := r.writeShadow(ctx); err != nil {
 			return fmt.Errorf("create a directory for snapshots: %w", err)
 		}
@@ -219,7 +225,7 @@ func (r *Repo) prepareShadow(ctx context.Context) error {
 			"refs/ductor/ready^{blob}")
 	}
 	if err == nil {
-		r.shadowSettings = exactSettings(names)
+		r.shadow.settings = exactSettings(names)
 		return nil
 	}
 	if r.in == "" {
@@ -228,39 +234,38 @@ func (r *Repo) prepareShadow(ctx context.Context) error {
 	return r.createShadow(ctx, names)
 }
 
-// shadowComplete reports whether writeShadow has completed a shadow directory on this host.
-func shadowComplete(dir string) bool {
-	head, headErr := os.ReadFile(filepath.Join(dir, "HEAD"))
-	written, attributesErr := os.ReadFile(filepath.Join(dir, "info", "attributes"))
-	_, excludeErr := os.Readlink(filepath.Join(dir, "info", "exclude"))
+// complete reports whether writeShadow has completed the shadow directory on this host.
+func (s shadow) complete() bool {
+	head, headErr := os.ReadFile(filepath.Join(s.dir, "HEAD"))
+	written, attributesErr := os.ReadFile(filepath.Join(s.dir, "info", "attributes"))
+	_, excludeErr := os.Readlink(filepath.Join(s.dir, "info", "exclude"))
 	return errors.Join(headErr, attributesErr, excludeErr) == nil && len(head) > 0 && string(written) == attributes
 }
 
 // writeShadow creates the shadow directory on this host.
 func (r *Repo) writeShadow(ctx context.Context) error {
-	out, err := r.runOwn(ctx, "", "rev-parse", "--path-format=absolute", "--show-object-format", "--git-path",
-		"info/exclude")
+	exclude, err := r.runOwn(ctx, "", "rev-parse", "--path-format=absolute", "--git-path", "info/exclude")
 	if err != nil {
 		return err
 	}
-	format, exclude, _ := strings.Cut(strings.TrimSuffix(out, "\n"), "\n")
+	exclude = strings.TrimSuffix(exclude, "\n")
 	r.git.removeUnused()
-	if err := os.RemoveAll(r.shadow); err != nil {
+	if err := os.RemoveAll(r.shadow.dir); err != nil {
 		return err
 	}
-	if err := writeGitDir(r.shadow, format); err != nil {
+	if err := writeGitDir(r.shadow.dir, r.shadow.format); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(r.shadow, "info", "attributes"), []byte(attributes), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(r.shadow.dir, "info", "attributes"), []byte(attributes), 0o600); err != nil {
 		return err
 	}
-	return os.Symlink(exclude, filepath.Join(r.shadow, "info", "exclude")) // last; see shadowComplete
+	return os.Symlink(exclude, filepath.Join(r.shadow.dir, "info", "exclude")) // last; see complete
 }
 
 // createShadow creates the shadow directory in a sandbox. names is the result of listing its settings, if any.
 func (r *Repo) createShadow(ctx context.Context, names string) error {
 	_, err := execute(ctx, r.launcher, command{
-		args: []string{"init", "-q", "--bare", "--template=", r.shadow}, dir: r.Top,
+		args: []string{"init", "-q", "--bare", "--template=", r.shadow.dir}, dir: r.Top,
 		env: gitEnv(safeSettings(names)), timeout: commandTimeout, limit: 1 << 20,
 	})
 	if err != nil {
@@ -289,12 +294,12 @@ func (r *Repo) createShadow(ctx context.Context, names string) error {
 	if _, err := r.runShadowWith(ctx, off, "start", files, "update-index", "-z", "--add", "--index-info"); err != nil {
 		return err
 	}
-	if _, err := r.runShadowWith(ctx, off, "start", "", "--work-tree="+r.shadow, "checkout-index", "-a", "-f", "-q"); err != nil {
+	if _, err := r.runShadowWith(ctx, off, "start", "", "--work-tree="+r.shadow.dir, "checkout-index", "-a", "-f", "-q"); err != nil {
 		return err
 	}
 	if _, err := r.runShadowWith(ctx, off, "", "", "update-ref", "refs/ductor/ready", strings.TrimSpace(blob)); err != nil {
 		return err
 	}
-	r.shadowSettings = off
+	r.shadow.settings = off
 	return nil
 }

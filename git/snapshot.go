@@ -42,7 +42,7 @@ func (r *Repo) Snapshot(ctx context.Context, when Moment) (tree string, err erro
 
 func (r *Repo) snapshot(ctx context.Context, when Moment) (tree string, err error) {
 	if r.in != "" {
-		r.shadowSettings = nil
+		r.shadow.settings = nil
 	}
 	tree, err = r.writeSnapshot(ctx, when)
 	var exit *ExitError
@@ -154,7 +154,7 @@ func (r *Repo) addFiles(ctx context.Context, excluded []string) error {
 	// A killed process has left index.lock behind, because only this process uses the index.
 	if strings.Contains(err.Error(), "index.lock") {
 		_, _ = execute(ctx, r.launcher, command{
-			program: "rm", args: []string{"-f", path.Join(r.shadow, "index.lock")}, dir: r.Top,
+			program: "rm", args: []string{"-f", path.Join(r.shadow.dir, "index.lock")}, dir: r.Top,
 			env: gitEnv(safeSettings("")), timeout: commandTimeout, limit: 1 << 10,
 		})
 		_, err = r.runShadow(ctx, "", "", args...)

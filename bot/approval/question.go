@@ -103,14 +103,10 @@ func (a view) optionLabel(o cli.Option) string {
 func (a view) wordsHint(q cli.Question, d draft) string {
 	p, until, waits := a.lang, clock(d.Until), d.View == opWords
 	switch {
-	case waits && q.Secret && a.mustReply():
-		return p.Text("approval.reply-with-secret-until", until) + " " + p.Text("approval.secret")
 	case waits && q.Secret:
-		return p.Text("approval.next-is-secret", until) + " " + p.Text("approval.secret")
-	case waits && a.mustReply():
-		return p.Text("approval.reply-with-answer-until", until)
+		return p.Text("approval.reply-with-secret-until", until) + " " + p.Text("approval.secret")
 	case waits:
-		return p.Text("approval.next-is-answer", until)
+		return p.Text("approval.reply-with-answer-until", until)
 	case q.Secret:
 		return p.Text("approval.reply-with-secret") + " " + p.Text("approval.secret")
 	case len(q.Options) == 0:

@@ -3,7 +3,6 @@ package approval
 import (
 	"time"
 
-	"ductor/bot/outbox"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/lang"
@@ -112,26 +111,15 @@ func (a view) unreadFor(choice orchestrator.Choice) bool {
 
 // drawReason asks the user to type the reason of a denial.
 func (a view) drawReason(d draft) (render.Text, tgapi.Keyboard) {
-	var wanted string
-	switch agent, until := render.AgentName(a.lang, a.Agent), clock(d.Until); {
-	case a.mustReply() && a.Request.Deaf:
-		wanted = a.lang.Text("approval.reply-with-deaf-reason", until, agent)
-	case a.mustReply():
-		wanted = a.lang.Text("approval.reply-with-reason", until)
-	case a.Request.Deaf:
-		wanted = a.lang.Text("approval.next-is-deaf-reason", until, agent)
-	default:
-		wanted = a.lang.Text("approval.next-is-reason", until)
+	wanted := a.lang.Text("approval.reply-with-reason", clock(d.Until))
+	if a.Request.Deaf {
+		wanted = a.lang.Text("approval.reply-with-deaf-reason", clock(d.Until), render.AgentName(a.lang, a.Agent))
 	}
 	lines := append(a.subject().lines, render.Styled(render.Bold, wanted))
 	return joinLines(lines), a.keyboard([]button{
 		a.button("approval.deny-without-reason", opDeny), a.button("common.back", opBack),
 	})
 }
-
-// mustReply reports whether a typed answer must be a reply. This is the case in a group, where other messages may not
-// be meant for the bot.
-func (a view) mustReply() bool { return outbox.ChatOf(a.Conversation.Chat).Group }
 
 func clock(t time.Time) string { return t.Local().Format("15:04") }
 

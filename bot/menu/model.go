@@ -122,7 +122,7 @@ func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID,
 	case problem != nil:
 		return tgapi.Page{Text: whyNot(p, problem)}, nil
 	}
-	said, err := setModel(ctx, k.service, p, in, c)
+	said, err := storeModel(ctx, k.service, p, in, c)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
@@ -257,12 +257,22 @@ func choiceText(p lang.Printer, c naming.Choice) string {
 	return render.ChoiceText(p, c.Agent, c.Model, c.Effort)
 }
 
-func setModel(ctx context.Context, in Service, p lang.Printer, of orchestrator.ConversationID,
+// storeModel stores a chosen model, and returns a text about it.
+func storeModel(ctx context.Context, in Service, p lang.Printer, of orchestrator.ConversationID,
 	c naming.Choice) (said string, err error) {
 	if err := in.SetModel(ctx, of, c.Agent, c.Model, c.Effort); err != nil {
 		return "", err
 	}
-	said = chosenText(ctx, in, p, of, choiceText(p, c), "")
+	return chosenText(ctx, in, p, of, choiceText(p, c), ""), nil
+}
+
+// setModel is like storeModel, but the text also warns the user if the agent does not support the current permission
+// mode.
+func setModel(ctx context.Context, in Service, p lang.Printer, of orchestrator.ConversationID,
+	c naming.Choice) (said string, err error) {
+	if said, err = storeModel(ctx, in, p, of, c); err != nil {
+		return "", err
+	}
 	if now, err := in.Permissions(ctx, of); err == nil && slices.Contains(now.Refused, now.Mode) {
 		said += "\n" + p.Text("menu.mode-refused", now.Mode)
 	}

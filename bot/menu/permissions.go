@@ -203,9 +203,12 @@ func (m *permissionMenu) view() tgapi.Page {
 
 func (m *permissionMenu) viewModes() tgapi.Page {
 	var b strings.Builder
-	now := render.WithBypassLeft(m.lang, m.now.Mode, m.now.BypassUntil, time.Now())
-	b.WriteString(m.lang.Text("menu.now", now) + "\n\n" +
-		m.lang.Text("menu.which-permission"))
+	mode := render.WithBypassLeft(m.lang, m.now.Mode, m.now.BypassUntil, time.Now())
+	now := m.lang.Text("menu.now", mode)
+	if m.refused(m.now.Mode) {
+		now = m.lang.Text("menu.now-refused", mode, render.AgentName(m.lang, m.now.Agent))
+	}
+	b.WriteString(now + "\n\n" + m.lang.Text("menu.which-permission"))
 	var keyboard tgapi.Keyboard
 	for i, mode := range cli.PermissionModes() {
 		b.WriteString("\n" + m.line(mode))

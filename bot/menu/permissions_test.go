@@ -214,9 +214,10 @@ func TestAnAgentThatDoesNotRunInTheModeComesWithOthers(t *testing.T) {
 		r.service.entries, r.service.status.Permission = menuFixture(), cli.Ask
 		r.service.refused = []cli.PermissionMode{cli.Ask}
 		r.command("/model codex/gpt-03 high")
-		const want = "Your next message goes to Codex · gpt-03 · high.\n⚠️ But it can't work in ask"
+		const want = "goes to Codex · gpt-03 · high.\n\n⚠️ Now: ask. Codex can't work in this mode"
 		k := r.page.Keyboard
-		if !strings.Contains(r.page.Text, want) || len(k) == 0 || slices.Contains(buttonNames(k), "✓ ask") {
+		if !strings.Contains(r.page.Text, want) || strings.Count(r.page.Text, "can't work") != 1 ||
+			len(k) == 0 || slices.Contains(buttonNames(k), "✓ ask") {
 			t.Fatalf("it says %q, with %v", r.page.Text, k)
 		}
 		r.press(k[0][0].Data)

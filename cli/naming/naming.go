@@ -86,8 +86,8 @@ func (n Names) Find(name string) (Choice, *Problem) {
 	if len(words) == 0 {
 		return Choice{}, n.unknown("", n.Entries)
 	}
-	if e, ok := n.withoutList(n.Current); ok && strings.EqualFold(words[0], "default") {
-		return chooseUnseen(e, words)
+	if n.meansCurrentDefault(words[0]) {
+		words = append([]string{string(n.Current)}, words...)
 	}
 	pool, full := n.Entries, false
 	if e, rest, ok := n.agent(words); ok {
@@ -220,6 +220,16 @@ func (n Names) model(words []string, pool []cli.MenuEntry, withAgent bool) (cli.
 		return byDefault, words, nil
 	}
 	return m, words[1:], problem
+}
+
+// meansCurrentDefault reports whether a word means the default model of the current agent: the word is "default", and the
+// agent lists no model with this name.
+func (n Names) meansCurrentDefault(word string) bool {
+	same := func(s string) bool { return strings.EqualFold(s, word) }
+	return same("default") && slices.ContainsFunc(n.Entries, func(e cli.MenuEntry) bool {
+		return e.Agent == n.Current && e.Auth.State == cli.Authenticated && !IsLoading(e) &&
+			len(modelsWith([]cli.MenuEntry{e}, same, "")) == 0
+	})
 }
 
 func (n Names) isEffort(word string) bool {

@@ -48,6 +48,8 @@ func TestFind(t *testing.T) {
 		{name: "codex", want: Choice{"codex", "", ""}},
 		{name: "codex high", want: Choice{"codex", "", "high"}},
 		{name: "codex default high", want: Choice{"codex", "", "high"}},
+		{name: "default", want: Choice{"claude", "", ""}},
+		{name: "Default high", want: Choice{"claude", "", "high"}},
 		{name: "codex/gpt-5 medium", want: Choice{"codex", "gpt-5", "medium"}},
 		{name: "fast", want: Choice{"claude", "sonnet", ""}},
 		{name: "Deep", want: Choice{"codex", "gpt-5", "high"}},
@@ -70,6 +72,25 @@ func TestFind(t *testing.T) {
 		case !tc.wrong && (problem != nil || got != tc.want):
 			t.Errorf("%q: %+v, %+v; want %+v", tc.name, got, problem, tc.want)
 		}
+	}
+}
+
+// The default of the current agent is a model with this name, if the agent lists one. Models of other agents do not count.
+func TestTheDefaultOfTheCurrentAgent(t *testing.T) {
+	n := fixture()
+	n.Entries[0].Models = append(n.Entries[0].Models, cli.Model{ID: "default", Name: "Default (recommended)"})
+	for current, want := range map[cli.Agent]Choice{
+		"claude": {"claude", "default", ""}, "codex": {"codex", "", ""}, "gemini": {"gemini", "", ""},
+	} {
+		n.Current = current
+		if got, problem := n.Find("default"); problem != nil || got != want {
+			t.Errorf("%s: %+v, %+v; want %+v", current, got, problem, want)
+		}
+	}
+	n.Entries[1] = cli.MenuEntry{Agent: "codex", Auth: n.Entries[1].Auth, Err: cli.ErrLoading}
+	n.Current = "codex"
+	if got, problem := n.Find("default"); problem == nil || problem.Kind != Loading {
+		t.Errorf("before the agent has listed its models: %+v, %+v", got, problem)
 	}
 }
 

@@ -41,7 +41,6 @@ func TestAgentsWithoutAList(t *testing.T) {
 		{current: "claude", name: "9", problem: Unknown},
 		{current: "claude", name: "copilot", problem: Unusable},
 		{current: "codex", name: "mythos", problem: Unknown},
-		{current: "codex", name: "default", problem: Unknown},
 	} {
 		got, problem := names(cli.Agent(tc.current), "claude").Find(tc.name)
 		switch {

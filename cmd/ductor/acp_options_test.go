@@ -74,7 +74,7 @@ func TestAModeThatNothingHolds(t *testing.T) {
 			t.Errorf("it says %q, with %v", m.Text, m.Keyboard)
 		}
 	}
-	town.awaitAfter(town.say("/model gem"), "But it can't work in ask")
+	town.awaitAfter(town.say("/model gem"), "can't work in this mode")
 	town.await("nothing makes this agent ask")
 	town.press("▶️ Run in auto")
 	town.await("well")

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -100,5 +102,38 @@ func TestAnAgentThatCannotCompactBeginsANewSessionWithTheHistory(t *testing.T) {
 	h.eventually(t, "the next answer", func() bool { return slices.Contains(h.chat.log(), "done two") })
 	if last := h.agent.asked[len(h.agent.asked)-1]; last.Resume != "" || !strings.Contains(last.Prompt, "User: one") {
 		t.Errorf("the agent was asked %q in %q", last.Prompt, last.Resume)
+	}
+}
+
+// After a prompt failed because the context was full, a user lets the agent compact the context first. Until then, an
+// edit of the message changes the prompt that waits, and the compaction gets no hint.
+func TestAnEditOfAPromptThatWaitsForACompaction(t *testing.T) {
+	h := open(t)
+	h.submit(t, here, "one")
+	h.await(t, "done one")
+	p := newPrompt(here, "long")
+	h.agent.replies(failing(cli.ContextFull, nil))
+	failed, err := h.Submit(t.Context(), p, orchestrator.Wants{})
+	must(t, err)
+	h.await(t, "failed long")
+	end := make(chan struct{})
+	h.agent.replies(func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		<-end
+		return fillingAgent(false)(ctx, who, req, emit)
+	})
+	h.submit(t, here, "running")
+	h.awaitAsked(t, 3)
+	_, err = h.Choose(t.Context(), failed.Turn, orchestrator.ActionCompact, by(1, here))
+	must(t, err)
+	if ok, err := h.EditQueued(t.Context(), here, p.Message, "short"); err != nil || !ok {
+		t.Errorf("the edit: %v, %v", ok, err)
+	}
+	close(end)
+	h.await(t, "done short")
+	if diff := cmp.Diff([]string{"one", "long", "running", "", "short"}, h.agent.prompts()); diff != "" {
+		t.Errorf("what was asked: %s", diff)
+	}
+	if got := h.agent.requests()[3].Task; got != cli.TaskCompact {
+		t.Errorf("before the prompt, the task was %q", got)
 	}
 }

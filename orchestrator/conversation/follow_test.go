@@ -134,6 +134,26 @@ func TestAButtonRunsThePromptInAnotherMode(t *testing.T) {
 	}
 }
 
+// A turn with limited rights offers only modes that its rights allow.
+func TestALimitedTurnOffersOnlyItsModes(t *testing.T) {
+	h := openFailing(t, cli.NotRun, nil, func(o *conversation.Options) {
+		o.Gateway, o.Orders = neverAsks{o.Gateway}, o.Store.(orchestrator.OrderStore)
+	})
+	for limit, want := range map[cli.PermissionMode][]orchestrator.Action{
+		cli.Ask:  {"mode/plan", "again"},
+		cli.Auto: {"mode/plan", "mode/auto", "again"},
+	} {
+		o := order(string(limit), string(limit), orchestrator.Wants{})
+		o.Prompt.Rights = orchestrator.Rights{Of: orchestrator.RightsOfPress, Mode: limit}
+		h.order(t, o)
+		h.await(t, "failed "+string(limit))
+		turn, err := h.db.Turn(t.Context(), o.Turn)
+		if err != nil || !slices.Equal(turn.Outcome.Recovery.Offer, want) {
+			t.Errorf("at most %s: it offers %v, want %v; %v", limit, turn.Outcome.Recovery.Offer, want, err)
+		}
+	}
+}
+
 // A configured substitute runs a turn if the agent is not available, unless the user chose the agent for the message.
 func TestASubstituteRunsTheTurn(t *testing.T) {
 	for _, kind := range []cli.FailureKind{cli.NotInstalled, cli.NotLoggedIn} {
