@@ -62,7 +62,8 @@ func (d *ductor) open(req cli.Request) cli.Session {
 	return session
 }
 
-// leave simulates the end of ductor. If p is not nil, leave detaches from that turn and returns its events so far.
+// leave simulates the end of ductor. p is a running turn, or nil. leave detaches from the turn and returns the events
+// that the turn has had so far.
 func (d *ductor) leave(session cli.Session, p *playing) (told played) {
 	d.s.t.Helper()
 	if p != nil {

@@ -87,8 +87,8 @@ var Protocol = []string{
 	"copilot sessionId", "copilot requestId", "copilot actions", "copilot recommendedAction",
 }
 
-// Hidden returns the fields that the provider hides from users as labels (cli.LabelField), although users should see
-// them. Users need not see the fields in Protocol, empty fields, and the working directory.
+// Hidden returns the fields that a provider hides by mistake. A user does not see a field with the weight
+// cli.LabelField. Only fields in Protocol, empty fields and the working directory may have this weight.
 func Hidden(agent string, a cli.ApprovalAsked, dir string) (hidden []string) {
 	for _, f := range a.Fields {
 		name := agent + " " + index.ReplaceAllString(f.Name, "")

@@ -117,7 +117,8 @@ func (p *farProcess) Done() <-chan struct{} { return p.done }
 
 func (p *farProcess) end() { p.once.Do(func() { close(p.done) }) }
 
-// Stop returns an error while the connection is lost. From then on, ductor receives nothing from the program.
+// Stop returns an error if the connection is lost. ductor then receives no more output of the program, even if
+// the connection returns.
 func (p *farProcess) Stop(ctx context.Context, grace time.Duration) error {
 	if err := p.place.away(); err != nil {
 		_ = p.said.CloseWithError(err)

@@ -49,7 +49,7 @@ type cell struct {
 	abortIn time.Duration        // time between an approval and the user's abort of the last turn
 	picture bool
 	compact bool // the last turn shortens the context
-	again   bool // the last turn runs in a new process
+	again   bool // before the last turn, ductor closes the session and resumes it in a new process
 }
 
 func isText(ev cli.Event) bool  { _, is := ev.(cli.TextDelta); return is }
@@ -97,7 +97,7 @@ func cells(agent, dir string) []cell {
 			again: true},
 	}
 	switch agent {
-	// Other agents retry these errors for minutes.
+	// All agents except these three retry such an error for minutes.
 	case "claude", "codex", "copilot":
 		for _, status := range []string{"429", "500", "529"} {
 			all = append(all, cell{name: status, prompts: say(`[[error %s times=60]]`, status)})

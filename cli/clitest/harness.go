@@ -32,7 +32,7 @@ type Harness struct {
 // Cannot maps a case to the reason why the agent does not support it.
 type Cannot map[Case]string
 
-// Leave adds cases with a common reason.
+// Leave records that the agent does not support these cases, all for the same reason.
 func (c Cannot) Leave(reason string, cases ...Case) {
 	for _, name := range cases {
 		c[name] = reason
@@ -91,7 +91,7 @@ func (s Script) withDefaults() Script {
 // Case names one case of the suite.
 type Case string
 
-// The cases.
+// Values of type Case. Each is one test that the suite runs with an agent.
 const (
 	PlainText      Case = "plain text"
 	Thinking       Case = "thinking is no answer"

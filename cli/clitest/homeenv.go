@@ -8,11 +8,12 @@ import (
 	"ductor/cli"
 )
 
-// OwnHomeEnvironment checks that no environment variable of a session with its own home contains a path in the owner's
-// home, except the entries in kept. In the owner's environment, HOME and the variables in vars contain such a path.
+// OwnHomeEnvironment tests the function with which a provider computes an agent's environment. The parameter
+// environment is this function. Its arguments are the environment of ductor's owner, the names of the variables that
+// the configuration allows, and the request.
 //
-// The function environment returns an agent's environment for a request. Its first two arguments are the owner's
-// environment, and the names of the variables that the configuration allows.
+// If a session has its own home, no variable may contain a path in the owner's home, except the entries in kept. In the
+// owner's environment, HOME and the variables in vars contain such a path.
 func OwnHomeEnvironment(t *testing.T, vars []string,
 	environment func(owner, allowed []string, req cli.Request) []string, kept ...string) {
 	t.Helper()

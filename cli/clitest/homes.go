@@ -15,17 +15,19 @@ import (
 	"ductor/cli/host"
 )
 
-// Isolated describes a provider, and private data in its owner's home that sessions with their own homes must not see.
+// Isolated describes a provider, and private data in the home of ductor's owner. A session must not see the data if it
+// has a home directory of its own.
 type Isolated struct {
 	Provider cli.Provider
 	Mode     cli.Mode
-	Owner    string // the owner's home directory
+	Owner    string // home directory of ductor's owner
 	Dir      string // working directory of sessions, below Owner
 	Seeds    []cli.HomeSeed
 	// Words are private texts that reach the model, from memory files, skills and the like. Programs are files that the
 	// owner's MCP servers and hooks create when they start.
 	Words, Programs []string
-	// Kept are texts in the working directory. They reach the model in both kinds of sessions.
+	// Kept are texts from files in the working directory. They reach the model whether a session uses the owner's home
+	// or has a home of its own.
 	Kept []string
 	// Asked returns everything that was sent to the model so far.
 	Asked func() string

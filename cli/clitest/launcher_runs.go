@@ -29,7 +29,8 @@ func playLeft(s *launcherStage) {
 		Purpose: cli.Purpose{Agent: "fake", Mode: cli.Live, Conversation: "a", Setting: "s1"},
 	}
 	left := s.onlyLeft()
-	if want.OutputBegin = left.OutputBegin; want.OutputBegin > 8 { // the mark is at 8; earlier output may be deleted
+	// The launcher may delete output before the mark, so the output may begin at any byte from 0 to 8.
+	if want.OutputBegin = left.OutputBegin; want.OutputBegin > 8 {
 		s.Errorf("its output begins at %d", left.OutputBegin)
 	}
 	if diff := cmp.Diff(want, left); diff != "" {
@@ -104,9 +105,9 @@ func playSettled(s *launcherStage) {
 	for _, settled := range []bool{false, true} {
 		p := s.start(s.agent(`exec sleep 60`))
 		turn := cli.TurnID(fmt.Sprintf("settled %v", settled))
-		marks := []cli.TurnID{cli.BackgroundMark, turn} // the turn makes the BackgroundMark invalid
+		marks := []cli.TurnID{cli.BackgroundMark, turn} // the start of the turn deletes the first mark
 		if settled {
-			marks = append(marks, cli.BackgroundMark) // this mark has no Note: the background work has ended
+			marks = append(marks, cli.BackgroundMark) // an empty Note means that the agent does no background work
 		}
 		for _, m := range marks {
 			must(s, p.Begin(s.Context(), cli.Mark{Turn: m}))

@@ -30,7 +30,8 @@ func Scripted(t testing.TB, program func(sim.Programs) string, env ...string) cl
 	env = append(env, "PATH="+os.Getenv("PATH"), "HOME="+t.TempDir(), "GORACE=atexit_sleep_ms=0")
 	return cli.ProviderOptions{
 		Launcher: Host(t), Path: program(programs), Env: func() []string { return env },
-		AllowEnv: []string{"GORACE"}, // prevents a second of sleep at the exit of an agent that is this test binary
+		// The agent is this test binary. Without GORACE, a binary with the race detector exits a second late.
+		AllowEnv: []string{"GORACE"},
 	}
 }
 

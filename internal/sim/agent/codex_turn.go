@@ -71,7 +71,7 @@ type codexTurn struct {
 // run plays the script of a prompt and returns the exit code for `codex exec`.
 func (t *codexTurn) run(prompt string) int {
 	t.past = t.store.read(codexFolder, t.thread)
-	if t.live != nil { // the app server stores the thread before its first turn
+	if t.live != nil { // the app server stores a new thread before the turn; codex exec stores it after the turn
 		if e := t.store.begin(codexFolder, t.thread); e != nil {
 			fmt.Fprintln(t.stderr, e)
 		}

@@ -13,7 +13,8 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// geminiSink prints the events of a turn. Gemini has two protocols, for one prompt and for the Agent Client Protocol.
+// geminiSink prints the events of a turn. geminiPrinter prints them as the output of a Gemini that runs one prompt and
+// exits, and acpSink as messages of the Agent Client Protocol.
 type geminiSink interface {
 	text(chunk string)
 	think(chunk string)
@@ -84,9 +85,9 @@ func (t *geminiTurn) run(prompt string) error {
 	return err
 }
 
-// forgets reports whether Gemini removes the prompt from its session. In the Agent Client Protocol, it does so if the
-// turn failed or was cancelled before a tool ran. Unlike the real Gemini, the scripted agent does not remove the prompt
-// if the turn was cancelled later.
+// forgets reports whether the scripted agent removes the prompt from the session. In the Agent Client Protocol, the
+// prompt is removed if the turn failed or was cancelled before a tool ran. The real Gemini also removes the prompt if
+// the turn was cancelled after a tool ran.
 func (t *geminiTurn) forgets(err error) bool {
 	var failure geminiFailure
 	_, live := t.sink.(*acpSink)

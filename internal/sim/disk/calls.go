@@ -224,7 +224,8 @@ func (d *Disk) perform(c Call, now *life, f *file, w *transfer) syscall.Errno {
 	return 0
 }
 
-// decide counts a call and asks the test for its fault. dead is true if the process has crashed.
+// decide counts a call and returns the fault that the test chose for the call (d.faults). dead is true if the process
+// has crashed.
 func (d *Disk) decide(c *Call, now *life, f *file) (fault Fault, dead bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -42,7 +42,7 @@ const (
 type Call struct {
 	Op     Op
 	Name   string // name of the file in the disk's directory; "." for the directory itself
-	Number int    // sequence number among the calls that change something
+	Number int    // sequence number; calls that read are not counted
 	Offset int64
 	Size   int
 	Grows  bool // the file needs more space on the medium
@@ -232,7 +232,8 @@ func (d *Disk) Restart() error {
 	}
 	// Replace all files, so that descriptors from before the crash have no effect.
 	for _, name := range d.allNames() {
-		for _, end := range []string{"", "-shm"} { // SQLite creates the shared memory again
+		// Also remove SQLite's shared memory, which no longer matches the files. SQLite creates a new one.
+		for _, end := range []string{"", "-shm"} {
 			if err := os.Remove(d.path(name + end)); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return fmt.Errorf("restart a simulated disk: %w", err)
 			}
@@ -276,9 +277,9 @@ func (d *Disk) Sync(f *os.File) error {
 	return f.Sync()
 }
 
-// noteWrites records that the program has written the whole file, because the Disk does not see writes without SQLite.
-// It does nothing if the descriptor is read-only. If SQLite does not have the file open, known.cache is already the
-// current content, because find has just read the file.
+// noteWrites records that the program has written the whole file. The program may have written with f instead of
+// SQLite, and the Disk does not see such writes. If f is read-only, noteWrites does nothing. If SQLite does not have
+// the file open, find has already read the current content into known.cache.
 func (d *Disk) noteWrites(f *os.File, known *file) error {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	if err != nil || flags&unix.O_ACCMODE == unix.O_RDONLY {
@@ -297,7 +298,7 @@ func (d *Disk) noteWrites(f *os.File, known *file) error {
 	return err
 }
 
-// find returns the file with this name, and the current life.
+// find returns the life since the last crash, and the file with this name. If name is empty, there is no file.
 func (d *Disk) find(name string) (*life, *file, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

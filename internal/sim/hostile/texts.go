@@ -180,9 +180,9 @@ func growingLines(size int) string {
 	return b.String()
 }
 
-// Lines returns a function for Linear that generates texts from recordings. Each text repeats a single line of a
-// recording. There are two texts for each kind of line: one repeats the line unchanged, the other changes the ID in
-// each copy.
+// Lines returns a function that generates texts for Linear. It takes one line of each kind from the recordings, and
+// makes two texts of the line. The first text repeats the line unchanged. The second text repeats the line with another
+// ID in each copy.
 func Lines(recordings [][]byte) func(size int) map[string]string {
 	kinds := map[string]string{}
 	for _, recording := range recordings {
@@ -207,8 +207,7 @@ func Lines(recordings [][]byte) func(size int) map[string]string {
 	}
 }
 
-// kindBytes is the number of bytes at the beginning of a line that Lines compares. Lines of the same kind have the same
-// beginning.
+// kindBytes decides which lines are of the same kind: their first kindBytes bytes are equal.
 const kindBytes = 48
 
 // named matches a JSON field that contains an ID.

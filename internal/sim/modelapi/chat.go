@@ -104,8 +104,9 @@ func walkChat(messages []chatMessage, c *conversation) (images []Image, system s
 		case "system", "developer":
 			rules = append(rules, texts...)
 		case "user":
+			// addTexts returns false if the CLI wrote the whole message, for example to get the rest of an answer. Such
+			// a message is not a prompt.
 			if addTexts(c, texts) {
-				// A request of the CLI for the rest of an answer contains no text of the user, and does not count.
 				images, c.items = pictures, i+1
 			}
 		case "assistant":

@@ -226,8 +226,9 @@ func inputContent(raw json.RawMessage) (texts []string, images []Image, err erro
 	return texts, images, nil
 }
 
-// firstError returns an HTTP status if the response must begin with an error. This is the case after a call of Fail, or
-// if the script begins with errors that have not occurred as often as it requires.
+// firstError returns the HTTP status of the error with which the server must answer, and false if there is none. The
+// server answers with an error after a call of Fail. It also does so if the script begins with APIError steps, until
+// each of these errors has occurred APIError.Times times.
 func (s *Server) firstError(c conversation) (int, bool) {
 	if e := s.failing(); e != nil {
 		return e.Status, true

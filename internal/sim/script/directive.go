@@ -20,7 +20,7 @@ type directive struct {
 
 // kind describes all directives with the same name.
 type kind struct {
-	bare string // name of the value that a directive may contain without a name
+	bare string // name of the value that needs no name: "cmd" if [[tool "ls"]] means [[tool cmd="ls"]]
 	make func(*directive) Step
 }
 

@@ -6,7 +6,7 @@
 //	[[text "Hello **world**" delay=5ms chunk=4]]   stream this text, chunk characters at a time
 //	[[text n=200 size=20 delay=25ms]]              n deltas of generated text, size characters each
 //	[[text "key: " env=NAME file="/a"]]            with the contents of a variable and a file in the agent's environment
-//	[[words p7 n=200 from=10]]                     numbered words, p7w10 p7w11 and so on, same options
+//	[[words p7 n=200 from=10]]                     numbered words, p7w10 p7w11 and so on, same options as text
 //	[[think "…"]]                                  reasoning, same options as text
 //	[[tool cmd="echo hi" dir="/"]]                 run a shell command with the agent's shell tool; dir is for a model of Codex
 //	[[write path="a.txt" text="…"]]                write a file with the agent's file tool
@@ -15,10 +15,10 @@
 //	[[ask cmd="touch x"]]                          a shell command that needs permission
 //	[[request Bash params="{\"command\":\"ls\"}"]]   a request for permission with these fields and no action
 //	[[background "sleep 1" text="…"]]              a command that runs in the background, and the agent's text after its end
-//	[[question "Which?" secret=1 echo=1]]          ask in words; Codex's app server only
+//	[[question "Which?" secret=1 echo=1]]          a question that the user answers in words; Codex's app server only
 //	[[error 429 retry_after=1 times=2]]            the model's API fails; without times it always fails
 //	[[hang]] [[drop times=1]]                      endless silence; the connection breaks within a text
-//	[[end refusal times=1]]                        the model ends its answer: max-tokens, refusal, or unsaid for no reason
+//	[[end refusal times=1]]                        the model ends early; its reason is max-tokens, refusal or unsaid
 //	[[crash code=3]] [[silent]]                    the agent dies; the agent exits 0 without a result
 //	[[garbage bytes=64]] [[longline bytes=300000]] [[endlessline]]   output of a broken agent
 //	[[ignore-term]] [[hold-pipe for=60s]]          ignore SIGTERM; leave a process holding standard output

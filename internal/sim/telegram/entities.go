@@ -19,16 +19,14 @@ type Entity struct {
 
 func (e Entity) end() int { return e.Offset + e.Length }
 
-// family defines how entities may overlap. A splittable entity may contain other entities, and is split at the edges of
-// the other entities. Continuous entities must not overlap each other. A quoting entity may contain continuous
-// entities.
+// family defines how an entity may overlap other entities.
 type family int
 
 const (
 	foundByServer family = iota // ignored in messages of the bot, because Telegram finds such entities itself
-	splittable
-	continuous
-	quoting
+	splittable                  // is split where another entity begins or ends
+	continuous                  // must not overlap a continuous entity, or cross the edge of a quoting entity
+	quoting                     // may contain entities, but must not overlap a quoting entity
 	unknownFamily
 )
 

@@ -10,7 +10,7 @@ import (
 // method is a method of the Bot API. Its handler holds the lock of the server, unless the method waits.
 type method struct {
 	name  string
-	cost  func(*request) int // number of calls that a call counts as in the rate limits; nil means 0
+	cost  func(*request) int // how many calls the rate limits count: 1, or the number of files in an album; nil means 0
 	run   func(*request) (any, *Error)
 	waits func(context.Context, *request) (any, *Error)
 }

@@ -93,7 +93,7 @@ func run(names []string) error {
 
 type hunt struct {
 	dir   string
-	sound found // what each seed violates without any planted bug
+	sound found // cache of violatedWithoutBug: the rules that each seed violates although no bug is planted
 }
 
 func (h *hunt) path(name string) string {
@@ -104,8 +104,8 @@ func (h *hunt) path(name string) string {
 	return path
 }
 
-// find plays seeds with a bug until a rule finds the bug. A rule finds the bug if a seed violates the rule with the
-// bug, but not without the bug.
+// find plays seeds with a planted bug until it finds the bug: a seed violates a rule, and the same seed does not
+// violate the rule without the bug.
 func (h *hunt) find(d *report.Defect) error {
 	d.Seeds = *seeds
 	for from := 1; from <= *seeds; {

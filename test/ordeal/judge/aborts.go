@@ -43,8 +43,9 @@ func (f *facts) endsAborted(c Chat, token scenario.Token) bool {
 	})
 }
 
-// effectsAfter finds effects after an abort. The argument answered contains the bot's answers to earlier aborts.
-// effectsAfter adds the answer to this abort, because no message answers two aborts.
+// effectsAfter finds prompts that an agent got, and effects that happened, after the chat reported that an abort was
+// complete. The map answered contains the messages with which the bot reported the end of earlier aborts. Each message
+// belongs to only one abort, so effectsAfter ignores these messages and adds the message about this abort.
 func (f *facts) effectsAfter(c Chat, stop Sent, answered map[telegram.MessageID]bool) (all []Violation) {
 	at, ok := f.saidStopped(c, stop, answered)
 	if !ok || f.reordered() {

@@ -108,8 +108,9 @@ func (f *facts) spentBefore(i int) (cents int) {
 	return cents
 }
 
-// undone reports whether ductor lost the record of the start or of the end of a turn when it stopped. It considers
-// stops before the given time. The j-th event is the end of the turn.
+// undone reports whether ductor lost the record that a turn started, or the record that the turn ended. Event j is the
+// end of the turn. ductor loses records when it stops. undone considers a stop only if ductor was running again at the
+// time now.
 func (f *facts) undone(j int, now time.Time) bool {
 	done, began := f.Agents[j], f.Agents[j].At
 	for _, e := range f.Agents[:j] {
@@ -135,8 +136,8 @@ func (f *facts) readyForTurn(i int) time.Time {
 	return ready
 }
 
-// endOfTurn returns the end of a turn, and false if the turn has not ended. The i-th event is the end of the turn's
-// first prompt. If another prompt joined the turn, the turn ended later.
+// endOfTurn returns the time at which a turn ended, and false if the turn has not ended. At event i, the agent finished
+// a prompt of the turn. If more prompts joined the turn later, the turn ended when the agent had finished all of them.
 func (f *facts) endOfTurn(i int) (end time.Time, ended bool) {
 	in, end, ended := f.sent[f.Agents[i].Token].In, f.Agents[i].At, true
 	for _, e := range f.Agents[i+1:] {

@@ -96,7 +96,7 @@ type AgentEvent struct {
 	Run   string // ID of the process
 	Token scenario.Token
 	What  What
-	Name  string // name of the effect; for an event about text, one of the words
+	Name  string // name of an effect (Token.Effect); for Got and Done, the token or empty
 }
 
 // What is the kind of an AgentEvent.
@@ -105,10 +105,10 @@ type What string
 // Values of type What. All worlds record Effect. Some worlds do not record the other events.
 const (
 	Got     What = "got"     // the agent got the prompt
-	Effect  What = "effect"  // the effect Name happened
-	Allowed What = "allowed" // a user allowed the request for the effect Name
-	Denied  What = "denied"
-	Done    What = "done" // the turn succeeded, and all its text was written
+	Effect  What = "effect"  // the effect happened
+	Allowed What = "allowed" // a user allowed the agent to cause the effect
+	Denied  What = "denied"  // the agent was not allowed to cause the effect
+	Done    What = "done"    // the turn succeeded, and all its text was written
 )
 
 // Stop is an end of a ductor process.

@@ -295,8 +295,8 @@ func (f *facts) namesOne(m telegram.Message, p Press) bool {
 	return slices.ContainsFunc(f.tokens, func(t scenario.Token) bool { return f.about(m, t) || mentions(p.Text, t) })
 }
 
-// elapsed returns how long the scenario took by the wall clock. It adds each change of the clock, even if the clock was
-// moved back.
+// elapsed returns an upper bound of the time that the scenario took by the wall clock. If a step moves the clock
+// forward or back, elapsed adds the size of the move.
 func (f *facts) elapsed() time.Duration {
 	d := f.Ended.Sub(f.Began)
 	for _, step := range f.Scenario.Steps {

@@ -12,15 +12,15 @@ import (
 // lazyWindow is how long an unflushed write may wait for the disk, with a margin.
 const lazyWindow = 3 * time.Second
 
-// sharedWindow is how long a write may wait for the end of its transaction, with a margin. The write shares the
-// transaction with other writes, and an error of the disk undoes the whole transaction.
+// sharedWindow is the maximum time from a write until its transaction ends, with a margin. An error of the disk in this
+// time undoes the write, because it undoes the whole transaction.
 const sharedWindow = 100 * time.Millisecond
 
 // letGo is the maximum time from an error of the disk until ductor ends, with a margin. In this time, ductor cannot
 // store anything.
 const letGo = 18 * time.Second
 
-// slowWindow replaces lazyWindow for a power failure if the disk failed or was slow shortly before.
+// slowWindow is how long an unflushed write may wait for a disk that fails or is slow, with a margin.
 const slowWindow = 2 * time.Minute
 
 // lostSince returns the start of the period whose writes may be lost because of a stop of ductor. It returns false if
@@ -68,8 +68,9 @@ func (f *facts) fullDisk() (most time.Duration) {
 	return most
 }
 
-// powerWindow returns how long after the start of a turn a power failure may still undo the record of the start. The
-// turn then runs again. docs/invariants.md allows one second, and more if the disk is slow or fails.
+// powerWindow returns the maximum time between a write and a power failure that undoes the write. If ductor wrote that
+// a turn started, and the power failure undoes this write, the turn runs again. docs/invariants.md allows one second,
+// and more if the disk is slow or fails.
 func (f *facts) powerWindow(s Stop) time.Duration {
 	if f.diskFailedIn(s.At.Add(-slowWindow), s.At) {
 		return slowWindow
@@ -92,13 +93,14 @@ func (f *facts) diskFailedIn(from, to time.Time, faults ...scenario.DiskFault) b
 	})
 }
 
-// tookBack reports whether a stop of ductor before the given time undid the record of an event, so that the prompt
-// waited again.
-func (f *facts) tookBack(e AgentEvent, before time.Time) bool {
-	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return !s.At.After(before) && f.wasLost(s, e.At, 0) })
+// tookBack reports whether ductor had already lost the record of an event at the time now. ductor loses records when it
+// stops. The prompt then waits again.
+func (f *facts) tookBack(e AgentEvent, now time.Time) bool {
+	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return !s.At.After(now) && f.wasLost(s, e.At, 0) })
 }
 
-// lostBegin reports whether a stop undid the record of the start of the prompt's latest run.
+// lostBegin reports whether ductor lost the record of a run's start when it stopped. The run is the latest run of the
+// prompt before the stop.
 func (f *facts) lostBegin(token scenario.Token, s Stop) bool {
 	var began time.Time
 	for _, e := range f.events[token] {

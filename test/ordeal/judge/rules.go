@@ -219,7 +219,7 @@ func (f *facts) plain(token scenario.Token) bool {
 	return true
 }
 
-// misplacedWords finds words of answers that are not in the conversation of the prompt.
+// misplacedWords finds words of an answer that the bot showed outside of the conversation of the prompt.
 func misplacedWords(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
 		for _, m := range c.said() {
@@ -238,8 +238,9 @@ func misplacedWords(f *facts) (all []Violation) {
 	return all
 }
 
-// outdatedPrompts finds messages whose old version ran although a user had edited them while they waited. It ignores a
-// run before the edit if a user asked to run the message again, because the message then waited for its second run.
+// outdatedPrompts finds messages that a user edited while they waited, and whose old text ran nevertheless. If a user
+// asked to run a message again, the message may have been waiting for its second run at the time of the edit. In this
+// case, outdatedPrompts ignores runs before the edit.
 func outdatedPrompts(f *facts) (all []Violation) {
 	for _, s := range f.Sent {
 		if s.Old == "" || !f.tookEdit(s) {
@@ -321,7 +322,7 @@ func unacknowledgedUpdates(f *facts) []Violation {
 	return []Violation{{Detail: fmt.Sprintf("%d updates were not taken", f.Pending)}}
 }
 
-// leakedSecrets finds the secret in texts, and in everything that a chat has ever shown.
+// leakedSecrets finds Evidence.Secret in Evidence.Texts, in documents, and in all versions of the bot's messages.
 func leakedSecrets(f *facts) (all []Violation) {
 	if f.Secret == "" {
 		return nil
@@ -333,7 +334,8 @@ func leakedSecrets(f *facts) (all []Violation) {
 	}
 	for _, c := range f.Chats {
 		for _, m := range c.History {
-			for _, v := range m.Versions { // half of the secret is already a violation
+			for _, v := range m.Versions {
+				// A message must not even show the first half of the secret.
 				if m.From.Bot && strings.Contains(v.Text, f.Secret[:len(f.Secret)/2]) {
 					all = append(all, Violation{Detail: fmt.Sprintf("message %d in %s showed it", m.ID, c.Name)})
 					break

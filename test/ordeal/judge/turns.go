@@ -12,9 +12,9 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// words returns the numbers of all words of answers in a text, by the token of the prompt and in the order of the text.
-// It ignores words in double brackets, which are quoted from a prompt. It also ignores a word before an ellipsis, which
-// may be incomplete.
+// words finds the words of answers in a text. The word p17w3 is number 3 in the answer to the prompt p17. For each
+// prompt, words returns the numbers in the order of the text. It ignores words in double brackets, which are quoted
+// from a prompt. It also ignores a word before an ellipsis, which may be incomplete.
 func words(text string) map[scenario.Token][]int {
 	all := map[scenario.Token][]int{}
 	text = directivePattern.ReplaceAllString(text, " ")
@@ -57,7 +57,8 @@ func wronglyShownWords(f *facts) (all []Violation) {
 	return all
 }
 
-// numbers returns the numbers of an answer's words in a chat, in the order of the messages.
+// numbers finds the words of an answer in the messages of a chat. It returns the number of each word, such as 3 for
+// p17w3, in the order of the messages.
 func (f *facts) numbers(c Chat, token scenario.Token) (numbers []int) {
 	for _, m := range c.said() {
 		if m.Media == nil {
@@ -95,8 +96,8 @@ func (f *facts) sentAgain(token scenario.Token) (n int) {
 	return n
 }
 
-// shownAgain returns how often presses of the button Show again may have repeated an answer. A press repeats the answer
-// only if a message may be missing since the last repetition (mayMiss).
+// shownAgain returns how many presses of the button "Show again" may have repeated an answer. A press repeats the
+// answer only if ductor is not sure that all messages since the last repetition have arrived (mayMiss).
 func (f *facts) shownAgain(token scenario.Token) (n int) {
 	var last time.Time
 	for _, p := range f.allPresses(token, scenario.ShowAgain) {
@@ -107,15 +108,15 @@ func (f *facts) shownAgain(token scenario.Token) (n int) {
 	return n
 }
 
-// mayMiss reports whether a message in the chat of a press may be missing. This is possible if the result of a call
-// since the given time is uncertain, or if ductor ended during a call.
-func (f *facts) mayMiss(p Press, since time.Time) bool {
-	cut := func(at time.Time) bool { return !at.Before(since) && !at.After(p.At) }
-	if f.Scenario.Latest() >= 10*time.Second || f.diedBetween(since, p.At) || slices.ContainsFunc(f.Faults.Cuts, cut) {
+// mayMiss reports whether ductor may not know, at the time of a press, if all messages have arrived in the chat. The
+// reason is that ductor died, a connection to Telegram broke, or a call to Telegram failed, at the time begin or later.
+func (f *facts) mayMiss(p Press, begin time.Time) bool {
+	cut := func(at time.Time) bool { return !at.Before(begin) && !at.After(p.At) }
+	if f.Scenario.Latest() >= 10*time.Second || f.diedBetween(begin, p.At) || slices.ContainsFunc(f.Faults.Cuts, cut) {
 		return true
 	}
 	return slices.ContainsFunc(f.Calls, func(c telegram.Call) bool {
-		return (c.Chat == p.Chat || f.hurt(p.In)) && telegram.Writes(c) && isUnsure(c) && !c.Done.Before(since) &&
+		return (c.Chat == p.Chat || f.hurt(p.In)) && telegram.Writes(c) && isUnsure(c) && !c.Done.Before(begin) &&
 			!c.At.After(p.At)
 	})
 }
@@ -125,8 +126,9 @@ func isUnsure(c telegram.Call) bool {
 	return c.RetryAfter == 0 && (c.Fault != telegram.NoFault || !c.OK)
 }
 
-// repeated finds words that are repeated or in the wrong order. All words may appear once more for each further run and
-// each press of Show again.
+// repeated finds a word that is in the wrong order or appears too often. The chat may contain one copy of the answer
+// for each run of the prompt (timesGot), each press of the button "Show again" (shownAgain), and each stop after which
+// ductor sends messages again (sentAgain).
 func (f *facts) repeated(token scenario.Token, numbers []int) (Violation, bool) {
 	copies := f.shownAgain(token) + max(f.timesGot(token), f.runs(token)) + f.sentAgain(token)
 	begun, last := 1, -1
@@ -143,7 +145,7 @@ func (f *facts) repeated(token scenario.Token, numbers []int) (Violation, bool) 
 	return Violation{}, false
 }
 
-// timesGot returns how often agents got a prompt. The chat may show the text of each attempt.
+// timesGot returns how often agents got a prompt.
 func (f *facts) timesGot(token scenario.Token) (n int) {
 	for _, e := range f.events[token] {
 		if e.What == Got {

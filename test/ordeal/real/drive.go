@@ -33,7 +33,8 @@ type Report struct {
 
 const reportFile = "report.json"
 
-// drive runs the job of a box.
+// drive plays the scenario of a box. It reads the Job from the environment variable jobVar, and writes the Report to
+// reportFile.
 func drive() error {
 	var job Job
 	if err := json.Unmarshal([]byte(os.Getenv(jobVar)), &job); err != nil {

@@ -74,8 +74,8 @@ func (o *ordeal) diedAfter(answered time.Time) bool {
 	})
 }
 
-// diedBefore reports whether a call arrived between the end of ductor and the first call of the next process. ductor
-// then ended while it made the call.
+// diedBefore reports whether ductor ended while it made a call. Telegram then received the call shortly after the end
+// of ductor, and before getMe, which is the first call of the next process.
 func (o *ordeal) diedBefore(c telegram.Call) bool {
 	return slices.ContainsFunc(o.evidence.Stops, func(s judge.Stop) bool {
 		began := func(next telegram.Call) bool {
@@ -178,9 +178,9 @@ func isLocked(path string) bool {
 	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
-// leaks finds files and calls to Telegram that contain one of the planted secrets, although they must not. The keys of
-// the result describe the file or the call. The judge searches the values for only one of the secrets, so each value is
-// that secret.
+// leaks finds files and calls to Telegram that contain a planted secret, although they must not. Each key of the result
+// describes the file or call, and names the secret. Each value is evidence.Secret, even if another secret was found,
+// because the judge searches the values only for evidence.Secret.
 func (o *ordeal) leaks() map[string]string {
 	found := map[string]string{}
 	err := filepath.WalkDir(o.dir, func(path string, entry fs.DirEntry, err error) error {

@@ -46,7 +46,7 @@ func (o *ordeal) fault(step scenario.Step) error {
 	return nil
 }
 
-// sleep waits for the duration d. If all faults must end earlier, sleep returns earlier.
+// sleep waits for the duration d, or until heal ends all faults.
 func (o *ordeal) sleep(d time.Duration) {
 	select {
 	case <-time.After(d):

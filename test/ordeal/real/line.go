@@ -138,7 +138,8 @@ func (l *line) relay(client net.Conn) {
 	both.Wait()
 }
 
-// pass copies data until one side closes its connection or the weather breaks the connection.
+// pass copies data until one side closes its connection, or until the simulated network breaks the connection
+// (through).
 func (l *line) pass(to io.Writer, from io.Reader, answers bool) {
 	piece := make([]byte, 4<<10)
 	for {
@@ -152,8 +153,8 @@ func (l *line) pass(to io.Writer, from io.Reader, answers bool) {
 	}
 }
 
-// through sends a piece of data. The weather may delay the piece. through returns false if the weather breaks the
-// connection.
+// through sends a piece of data. Depending on l.weather, the state of the simulated network, through may wait first, or
+// break the connection. It returns false if the connection is broken.
 func (l *line) through(to io.Writer, piece []byte, answers bool) bool {
 	const pause = 150 * time.Millisecond
 	for {

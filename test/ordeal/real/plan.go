@@ -133,7 +133,7 @@ func hurriedActs(acts []scenario.Act) []scenario.Act {
 			acts[i] = scenario.Run{For: min(act.For, mostWork)}
 		case scenario.Sleep:
 			acts[i] = scenario.Sleep{For: min(act.For, mostWork)}
-		case scenario.Fail: // with 0 times, the agent would retry for minutes
+		case scenario.Fail: // if Times is 0, all requests fail, and an agent retries them for minutes
 			acts[i] = scenario.Fail{Status: act.Status, Times: max(1, act.Times)}
 		case scenario.Background:
 			acts[i] = scenario.Background{For: min(act.For, mostWork)}

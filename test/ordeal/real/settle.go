@@ -35,7 +35,7 @@ func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
 		if owed != before {
 			o.note("owed: %s", owed)
 			before = owed
-			if toTheEnd { // the remaining work has changed, so wait for up to the full time again
+			if toTheEnd { // ductor makes progress, so restart the time limit
 				deadline = time.Now().Add(most)
 			}
 		}

@@ -147,9 +147,9 @@ func sizeOf(path string) (sum int64) {
 	return sum
 }
 
-// growth finds values that grow. It compares the last third of the samples with the samples after the first tenth. A
-// value may grow by a quarter, and small values by a little more. The database may grow, but its growth per turn must
-// not increase.
+// growth finds measurements that grow during a soak. It ignores the first tenth of the samples, and compares the last
+// third with the samples before that third. A median may grow by a quarter, or by the slack of the measurement if that
+// is more. The database may grow in each turn, but its growth per turn must at most double.
 func growth(all []sample) (found []string) {
 	if len(all) < 10 {
 		return []string{fmt.Sprintf("only %d samples", len(all))}

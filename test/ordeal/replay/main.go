@@ -21,16 +21,17 @@ import (
 // change replaces a text in a file of Go's library.
 type change struct{ file, before, after string }
 
-// inBubble returns code that runs the given statement if the current goroutine belongs to a synctest bubble. In the
-// statement, b is the bubble. The code belongs at the beginning of a function of Go's runtime. While timers fire, the
-// current goroutine may be the scheduler's own goroutine, which then belongs to the bubble.
-func inBubble(statement string) string {
+// inBubble returns code for the beginning of a function in Go's runtime. If the function runs in a synctest bubble, the
+// code returns the given result, which is an expression in which b is the bubble. The function may run on the
+// scheduler's own goroutine. The runtime assigns this goroutine to the bubble only while it fires timers of the bubble.
+// At other times, the code gets the bubble from the goroutine for which the scheduler works.
+func inBubble(result string) string {
 	return `	b := getg().bubble
 	if gp := getg().m.curg; b == nil && gp != nil {
 		b = gp.bubble
 	}
 	if b != nil {
-		return ` + statement + `
+		return ` + result + `
 	}
 `
 }
@@ -109,8 +110,8 @@ func turns() []change {
 	}
 }
 
-// orders returns changes that make a context cancel its children in a fixed order. Otherwise the order depends on
-// addresses in memory.
+// orders returns changes of package context. With them, a context cancels its children in the order in which the
+// children were added. Without them, the order depends on the addresses of the children in memory.
 func orders() []change {
 	return []change{
 		{"context/context.go", "	children map[canceler]struct{} //", "	born     int\n	children map[canceler]int //"},

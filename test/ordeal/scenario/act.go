@@ -16,6 +16,8 @@ type Prompt struct {
 // Act is one thing that the scripted agent does.
 type Act interface{ isAct() }
 
+// Values of type Act. Run, Ask, Write and Background have an effect: the world records that they have run, under the
+// name that Token.Effect returns.
 type (
 	// Text writes words that contain the token and a number. Every is the pause between two words.
 	Text struct {
@@ -24,19 +26,18 @@ type (
 	}
 	// Think writes reasoning with this number of words.
 	Think struct{ Words int }
-	// Run runs a shell command that causes the effect with the number of this act (see Token.Effect), and then sleeps
-	// for the duration For.
+	// Run runs a shell command that has the effect, and then sleeps. For is the duration of the sleep.
 	Run struct{ For time.Duration }
-	// Ask runs a shell command that needs permission. It causes the effect with the number of this act.
+	// Ask runs a shell command that needs permission and has the effect.
 	Ask struct{}
-	// Write writes a file. The content of the file is the name of the act's effect.
+	// Write writes the name of the effect into a file.
 	Write struct{ File string }
-	// Question asks the user a question, which the user answers in words. Only Codex supports it.
+	// Question asks the user a question, which the user answers in words. Only Codex supports Question.
 	Question struct{ Text Quoted }
 	// Sleep does nothing for a time.
 	Sleep struct{ For time.Duration }
-	// Background runs a shell command in the background, which causes the effect with the number of this act. Only
-	// Claude supports it.
+	// Background runs a shell command in the background. The command has the effect, and then sleeps. For is the
+	// duration of the sleep. Only Claude supports Background.
 	Background struct{ For time.Duration }
 	// Fail makes requests to the model's API fail with an HTTP status. Times is the number of failures; 0 means that
 	// all requests fail.

@@ -43,8 +43,8 @@ type Telegram struct {
 	Fault  TelegramFault
 	For    time.Duration // value of retry_after, delay of the response, or duration of a ban or an outage
 	Method string        // method whose calls fail; empty for all methods
-	Skip   int           // number of calls that succeed first
-	Times  int           // number of calls that then fail; 0 means 1
+	Skip   int           // number of calls that succeed before the first failure
+	Times  int           // number of calls that fail; 0 means 1
 }
 
 // TelegramFault is a way in which a call fails.
@@ -55,10 +55,10 @@ const (
 	TooMany TelegramFault = "429"
 	// TooManyUnseen is like TooMany, but the connection breaks, so that the bot does not learn how long to wait.
 	TooManyUnseen TelegramFault = "429-unseen"
-	// Ban rejects all calls for the duration For. retry_after is the remaining time of the ban.
+	// Ban rejects all calls for the time Telegram.For. retry_after is the remaining time of the ban.
 	Ban          TelegramFault = "ban"
-	LimitsStrict TelegramFault = "strict" // at most one call a second in each chat, until the step Heal
-	LimitsReal   TelegramFault = "real"   // limits of the real Telegram, as measured by users; until the step Heal
+	LimitsStrict TelegramFault = "strict" // at most one call a second in each chat; the next Heal lifts the limit
+	LimitsReal   TelegramFault = "real"   // the real Telegram's limits, as measured by users; the next Heal lifts them
 	ServerError  TelegramFault = "500"
 	BadGateway   TelegramFault = "502"
 	GatewayAfter TelegramFault = "502-after"
@@ -66,8 +66,8 @@ const (
 	DropAfter    TelegramFault = "drop-after"
 	Half         TelegramFault = "half" // takes effect, but only half of the response arrives
 	Hang         TelegramFault = "hang"
-	Late         TelegramFault = "late" // takes effect at once, but the response arrives after For
-	Away         TelegramFault = "away" // Telegram is unreachable for the duration For
+	Late         TelegramFault = "late" // takes effect at once, but the response arrives after the time Telegram.For
+	Away         TelegramFault = "away" // Telegram is unreachable for the time Telegram.For
 )
 
 func (TelegramFault) values() []string {
@@ -124,8 +124,8 @@ func (Event) values() []string {
 type Disk struct {
 	Fault DiskFault
 	For   time.Duration // how long the disk fails; for DiskSlow, how long each flush takes
-	Skip  int           // number of operations that succeed first, unless the disk fails for a time
-	Times int           // number of operations that then fail; 0 means 1
+	Skip  int           // number of operations that succeed first; unused if the disk fails for a time
+	Times int           // number of operations that fail; 0 means 1; unused if the disk fails for a time
 }
 
 // DiskFault is a way in which a disk fails.
@@ -136,7 +136,7 @@ const (
 	DiskFull  DiskFault = "full"
 	DiskEIO   DiskFault = "eio"
 	DiskFsync DiskFault = "fsync" // a flush fails, and the data may be lost
-	DiskSlow  DiskFault = "slow"  // each flush takes the duration For
+	DiskSlow  DiskFault = "slow"  // each flush takes the time Disk.For
 )
 
 func (DiskFault) values() []string { return []string{"full", "eio", "fsync", "slow"} }

@@ -66,7 +66,7 @@ func acts() []form {
 	}
 }
 
-// dialect contains the forms of some types.
+// dialect prints and parses values of the types for which it contains a form.
 type dialect struct{ forms []compiled }
 
 type compiled struct {

@@ -5,8 +5,8 @@ import "time"
 // Step is one line of a scenario. All types of steps are in this file and in fault.go.
 type Step interface{ isStep() }
 
-// Token identifies a prompt, for example p17. The names of the prompt's effects contain the token, and so do the words
-// of the prompt's answer.
+// Token identifies a prompt, for example p17. The judge finds the token in the words of the answer, such as p17w3, and
+// in the names of the effects that the prompt causes, such as p17.3.
 type Token string
 
 // Person is a user who acts.
@@ -124,8 +124,9 @@ type Deliver struct{ Prompt }
 // Redeliver calls ductor's webhook again, with the token of an earlier call.
 type Redeliver struct{ Token Token }
 
-// Terminal makes an agent in a user's terminal call ductor's hook. The agent asks whether it may cause the effect of
-// the token, or reports the end of its turn.
+// Terminal makes an agent in a user's terminal call ductor's hook. If Does is TerminalAsks, the agent asks for
+// permission to run a command whose effect has the token in its name. If Does is TerminalEnds, the agent reports the
+// end of its turn.
 type Terminal struct {
 	Does  TerminalAct
 	Token Token

@@ -24,6 +24,6 @@ func SetChance(t *testing.T, seed uint64) {
 	uuid.SetRand(rand.Reader)
 	t.Cleanup(func() { uuid.SetRand(nil) })
 	lastID = 0
-	runtime.MemProfileRate = 0 // the memory profiler takes samples at random
+	runtime.MemProfileRate = 0 // the seed would not determine which allocations the memory profiler samples
 	time.Local = time.UTC
 }

@@ -94,7 +94,7 @@ func (l *life) deliver(prompt scenario.Prompt) (code int, err error) {
 	}
 	r.Header.Set("Authorization", "Bearer "+hookSecret)
 	r.Header.Set("Idempotency-Key", string(prompt.Token))
-	// Ignore the context that Transport passes, because it outlives the request.
+	// Use ctx, which ends with the request. The context that Transport passes to dial does not end with the request.
 	dial := func(context.Context, string, string) (net.Conn, error) { return l.launcher.hooks.dial(ctx) }
 	wire := &http.Transport{DisableKeepAlives: true, DialContext: dial}
 	answer, err := wire.RoundTrip(r)

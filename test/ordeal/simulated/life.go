@@ -225,8 +225,8 @@ func (l *life) leave() {
 	l.world.log.note("left", "life %d", l.number)
 }
 
-// awaitEnd waits until the process runs no more code. If the process died, awaitEnd then reverts all writes that the
-// process made after its death.
+// awaitEnd waits until the process runs no more code. A process that died in the simulation may still run for a while
+// and write files. So awaitEnd then restores the files as they were when the process died.
 func (l *life) awaitEnd() error {
 	if !l.dead() {
 		if err := l.world.disk.release(); err != nil {

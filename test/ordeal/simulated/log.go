@@ -53,9 +53,9 @@ func (l *log) recordTyping() {
 	l.typed = time.Now()
 }
 
-// quietFor returns how long nothing has happened. The result is negative if an event is expected in the future. If
-// waiting is true, the typing indicator counts as activity. ductor also shows this indicator while an agent waits for a
-// decision.
+// quietFor returns the time since the last event. The result is negative if an event is still expected (see expectAt).
+// If waiting is true, ductor's typing indicator also counts as an event. ductor shows the indicator while an agent
+// works or waits for a decision.
 func (l *log) quietFor(waiting bool) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

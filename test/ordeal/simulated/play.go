@@ -21,7 +21,7 @@ import (
 func Without() []string {
 	return []string{
 		"clock", "suspend", // the simulated clock cannot be changed
-		"terminal", // testing/synctest does not support sockets
+		"terminal", // needs a socket, which testing/synctest does not support
 	}
 }
 
@@ -266,7 +266,8 @@ func (p *player) about(token scenario.Token, wanted func(telegram.Message) bool)
 	return telegram.Message{}, false
 }
 
-// mentions reports whether a text contains a token, or a word or effect with the token.
+// mentions reports whether a text contains a token, also within a word such as p17w3 or the name of an effect such as
+// p17.3. The token p1 is not in p17.
 func mentions(text string, token scenario.Token) bool {
 	for rest := text; ; {
 		i := strings.Index(rest, string(token))

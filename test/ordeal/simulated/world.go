@@ -277,16 +277,17 @@ func isOfDisk(err error) bool {
 // mostStarts limits how often openAgain tries.
 const mostStarts = 1000
 
-// quiet is how long nothing must happen before Settle returns.
+// quiet is the time without any event after which Settle returns.
 const quiet = 90 * time.Second
 
-// Settle waits until nothing happens any more. It returns an error if the wait takes longer than the duration most. If
-// waiting is true, it also waits until no request of an agent is open.
-func (w *World) Settle(most time.Duration, waiting bool) error {
+// Settle waits until nothing happens any more, but at most for the duration limit. It returns an error if the limit is
+// exceeded. If waiting is true, Settle also waits until no request of an agent is open and ductor has received all
+// updates.
+func (w *World) Settle(limit time.Duration, waiting bool) error {
 	for began := time.Now(); w.log.quietFor(waiting) < quiet || waiting &&
 		w.Telegram.PendingUpdates() > 0; time.Sleep(5 * time.Second) {
-		if time.Since(began) > most {
-			return fmt.Errorf("after %s things still happen", most)
+		if time.Since(began) > limit {
+			return fmt.Errorf("after %s things still happen", limit)
 		}
 	}
 	return nil
