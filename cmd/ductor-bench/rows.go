@@ -9,14 +9,14 @@ import (
 type row struct {
 	name    string
 	figures []figure
-	floor   bool // the minimal bot can also run this row
+	floor   bool // whether the minimal bot of package floor can run this benchmark, too
 	long    bool // runs only if the user asks for it, and only once
 	extra   string
 	measure func(context.Context, *setup) ([]float64, error)
 }
 
-// figure is a line of the table. A row returns its values in the order of its figures. A line shows the minimum of all
-// rounds.
+// figure is a measured value, and one line of the result table. The line shows the minimum of all rounds. The function
+// row.measure returns the values in the order of row.figures.
 type figure struct {
 	what   string
 	unit   string
@@ -31,7 +31,7 @@ const (
 // sizes contains the sizes of the benchmarks.
 type sizes struct {
 	fresh  int // number of chats with one turn each
-	chats  int // number of chats with several turns, or with turns at the same time
+	chats  int // number of chats in the benchmarks of warmTurns, startTogether and streamTogether
 	crowd  int // number of chats in the benchmark "crowd", which runs a turn in each of them at the same time
 	stored int // number of turns in the database, for the benchmark "stored"
 	turns  int // number of turns in a chat after its first turn
@@ -39,11 +39,11 @@ type sizes struct {
 	many   int
 	deltas int // pieces of the long answer, 20 bytes each
 	stream int // pieces of a growing answer, 20 bytes each
-	aborts int // growing answers that are aborted
+	aborts int // number of answers that the benchmark aborts while their text grows
 	pace   time.Duration
 	settle time.Duration // pause after the bot has started
 	idle   time.Duration
-	busy   time.Duration // duration of the answers in chats that start at the same time
+	busy   time.Duration // how long each answer takes in the benchmark "start"
 	refill time.Duration // pause until used-up rate limits are full again
 }
 

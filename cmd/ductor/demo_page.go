@@ -26,7 +26,8 @@ const (
 	tourPage  = "/tour/"
 )
 
-// demoPage serves a web page for each world until ctx is done. If two worlds exist, the second is the tour.
+// demoPage serves a web page for each world until ctx is done: the first world at firstPage, and the second, if any, at
+// tourPage.
 func demoPage(ctx context.Context, opts demoOptions, worlds []*demoWorld, scratch string, out io.Writer) (err error) {
 	server, err := web.Listen(opts.addr)
 	if err != nil {

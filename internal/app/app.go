@@ -230,8 +230,9 @@ func (a *App) openStore(ctx context.Context) (err error) {
 	return err
 }
 
-// tryDisk checks whether the database can write to the disk. It returns an error if the disk has failed, because
-// restarts would not help. It only logs a full disk, because a user can delete files at any moment.
+// tryDisk checks whether the database can write to the disk. It returns an error if the disk has failed: the user must
+// check the disk before ductor starts. It only logs a full disk, because ductor continues when the user has deleted
+// files.
 func (a *App) tryDisk(ctx context.Context) error {
 	err := a.db.RetryDisk(ctx)
 	if state, _ := a.db.Disk(); state == orchestrator.DiskFailed {
@@ -270,7 +271,8 @@ func (a *App) Run(ctx context.Context) error {
 	if a.envs.Sandboxes.Policy().OnHost() {
 		a.tools.owners.Check("")
 	}
-	// A check must not outlive Run: Close and Leave end the programs that it runs, which it would report as a failure.
+	// The checks run programs of agents. Close and Leave end these programs, and a check would report the end as a
+	// failure. So cancel the checks before Run returns.
 	checking, stopChecks := context.WithCancel(ticking)
 	defer stopChecks()
 	a.background.Go(func() {

@@ -168,8 +168,8 @@ func (g grants) owners() []int64 {
 	return slices.DeleteFunc(slices.Clone(g.Users), func(id int64) bool { return g.Roles[id] != config.UserOwner })
 }
 
-// invitedOwners returns the owners who accepted an invitation, and whom the configuration neither contains nor contained.
-// A change of the configuration file cannot add such owners.
+// invitedOwners returns the owners who became owners only by an invitation. It omits every user whom the configuration
+// allows now, or allowed at the last start: an attacker who changes the file could make such a user an owner.
 func (a *App) invitedOwners(before grants) (owners []int64) {
 	configured := slices.Concat(before.Users, a.now().Telegram.AllowedUsers)
 	for _, id := range a.users.Having(orchestrator.ManageDuctor) {
@@ -188,8 +188,9 @@ func (a *App) notify(ctx context.Context, users []int64, text func(lang.Printer)
 	return err
 }
 
-// announceReload notifies owners of a reload that a user caused. It then records the current configuration, so that the
-// next start raises no alarm. It does not record it if an alarm about an earlier change could not be sent.
+// announceReload tells owners that a user reloaded the configuration. It then records the new grants, so that the next
+// start raises no alarm about this reload. If a message cannot be sent, or if an earlier change still needs an alarm,
+// announceReload records nothing, and the next start raises the alarm.
 func (a *App) announceReload(ctx context.Context, owners []int64, r reloaded, text func(lang.Printer) string) {
 	if err := a.notify(ctx, owners, text); err != nil {
 		a.Log.Warn("notify owners of a reload; the next start tries again", "err", err)
@@ -202,8 +203,8 @@ func (a *App) announceReload(ctx context.Context, owners []int64, r reloaded, te
 	}
 }
 
-// ownersBesides returns the owners who learn from a message that a user changes the configuration. The user learns it
-// from the answer. An answer in a group contains only a part, so the user gets the message as well.
+// ownersBesides returns the owners who get a private message when a user changes the configuration from a chat. The
+// user who makes the change gets this message only if the chat is a group, because the answer in a group omits details.
 func (a *App) ownersBesides(by orchestrator.Press) (owners []int64) {
 	for _, id := range a.users.Having(orchestrator.ManageDuctor) {
 		if id != by.Person || by.Conversation.Group() {

@@ -32,10 +32,10 @@ type machineAgents struct {
 
 	// mu guards the fields below. The field addable caches the result of toAdd, which searches for many programs and
 	// can be slow.
-	mu      sync.Mutex
-	addable []acp.Entry
-	without *settings // the settings from which addable was computed
-	at      time.Time // when addable was computed
+	mu          sync.Mutex
+	addable     []acp.Entry
+	computedFor *settings // addable contains the agents that these settings lack
+	at          time.Time // when addable was computed
 }
 
 // addableFor is how long the result of toAdd is cached.
@@ -43,8 +43,8 @@ const addableFor = 5 * time.Minute
 
 // toAdd returns the installed agents that the configuration does not contain. The caller must hold mu.
 func (m *machineAgents) toAdd(cfg *settings) []acp.Entry {
-	if m.without != cfg || time.Since(m.at) > addableFor {
-		m.addable, m.without, m.at = cfg.Agents.Addable(exec.LookPath), cfg, time.Now()
+	if m.computedFor != cfg || time.Since(m.at) > addableFor {
+		m.addable, m.computedFor, m.at = cfg.Agents.Addable(exec.LookPath), cfg, time.Now()
 	}
 	return m.addable
 }
@@ -88,8 +88,9 @@ func knownAgent(id string) (menu.NewAgent, bool) {
 	return menu.NewAgent{ID: e.ID, Name: e.Name, Program: e.Command}, ok
 }
 
-// addAgent implements menu.Offers.Add. The other owners get a message that the user added the agent. If the file
-// contains other changes of who can control the bot, the user did not see them, so all owners get an alarm.
+// addAgent implements menu.Offers.Add. It tells the other owners that the user added the agent. The configuration file
+// may also contain other changes to who can use or control the bot. The user did not see these changes, so addAgent
+// then sends an alarm to all owners instead.
 func (a *App) addAgent(ctx context.Context, by orchestrator.Press, id string) error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()

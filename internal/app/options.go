@@ -263,28 +263,27 @@ func (a *App) formerChat(chat int64) int64 {
 	return former
 }
 
-// permits reports whether a waiting turn may start. If a turn of a job or of a pressed button runs in a group, the
-// configuration must allow this group. For a supergroup, it may also allow the ID that the group had before. If a job
-// repeats a user's prompt, the rights of this user must also allow the turn. A job that a user created in their private
-// chat needs that user's right to create jobs. For other prompts in a group, only the rights of the user count.
+// permits reports whether a waiting turn may start with the configuration cfg. A turn of a job or of a pressed button
+// needs an allowed group, if it runs in a group. All other rules concern the rights of a user.
 func permits(cfg config.Config, roleOf func(orchestrator.PersonID) orchestrator.UserRole,
 	formerChat func(int64) int64, t orchestrator.Turn) bool {
 	in, role, of := t.Prompt.Conversation, roleOf(t.Prompt.Person), t.Prompt.Rights.Of
 	job := of == orchestrator.RightsOfJob
 	allowed := cfg.Telegram.AllowedGroups
+	// When a group becomes a supergroup, its ID changes. The configuration may still contain the former ID.
 	if in.Group() && (job || of == orchestrator.RightsOfPress) && !slices.Contains(allowed, in.Chat) &&
 		!slices.Contains(allowed, formerChat(in.Chat)) {
 		return false
 	}
 	_, later := t.Wants.Job.Repeats()
 	switch {
-	case job && later:
+	case job && later: // the job repeats a prompt of the user
 		return role.May(orchestrator.ActAsChat)
 	case job && in.Group():
 		return true
 	case job && t.Wants.Job.Configured():
 		return roleOf(orchestrator.PersonID(in.Chat)) != orchestrator.RoleNone
-	case job:
+	case job: // the user of the private chat created the job
 		return roleOf(orchestrator.PersonID(in.Chat)).May(orchestrator.MakeSchedules)
 	case of == orchestrator.RightsOfMember && role == orchestrator.RoleNone:
 		return cfg.Telegram.GroupMembers == updates.AllMembers

@@ -190,8 +190,8 @@ func (a *App) reloadFor(ctx context.Context, by orchestrator.Press) string {
 	return a.Scrub.String(text)
 }
 
-// granted describes who can use and control the bot since the reload, or returns "" if these are the same users and
-// programs. It omits nothing, while a list of many changed settings is cut.
+// granted describes how the reload changed who can use and control the bot. It returns "" if the reload changed nothing
+// of this kind. Unlike formatChanges, granted omits no change, however many there are.
 func (r reloaded) granted(p lang.Printer) string {
 	lines := r.after.changes(p, r.before)
 	if len(lines) == 0 {

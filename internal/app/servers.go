@@ -61,7 +61,7 @@ func (a *App) openServers() *servers.Checker {
 	return a.tools.owners
 }
 
-// placeOfServers returns how to start MCP servers in a sandbox. An empty name means this machine.
+// placeOfServers returns how to start MCP servers in a sandbox, or on this machine if the name of the sandbox is empty.
 func (a *App) placeOfServers(in cli.Sandbox) (servers.Place, error) {
 	if in == "" {
 		return hostPlace(a.cfg, a.host, a.Runner)

@@ -88,8 +88,8 @@ type UselessTool struct {
 	Fix     string // what the owner should write instead
 }
 
-// UselessTools returns the entries of all lists of allowed tools that can never allow a request, also those in the files
-// of roles.
+// UselessTools checks all lists of allowed tools, in the configuration and in the files of roles. It returns the
+// entries that can never allow a request.
 func UselessTools(cfg config.Config) (all []UselessTool) {
 	check := func(key string, allowed []string) {
 		for _, entry := range allowed {

@@ -136,8 +136,9 @@ func (s *Server) entries(ctx context.Context, in orchestrator.ConversationID, ru
 		}
 		switch e.State {
 		case wire.StateRunning:
-			// If the Hub did not list this turn as running, the entry is incomplete. The Hub will get all events of the
-			// turn, and then sends a complete entry.
+			// Replayed marks an incomplete entry. The Hub knows a turn's steps, the store does not. So the entry is
+			// incomplete if the Hub did not list this turn as running. The Hub will soon get all events of the turn,
+			// and then sends a complete entry.
 			e.Replayed = e.Replayed || !has(running, e.Turn)
 		case wire.StateQueued:
 			e.Ahead = ahead

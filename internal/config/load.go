@@ -165,8 +165,8 @@ func readSmall(path string) ([]byte, fs.FileInfo, error) {
 // byteOrderMark is the beginning of texts from some Windows editors. It is not valid TOML.
 const byteOrderMark = "\ufeff"
 
-// resolve makes every path absolute. A path may begin with "~", the home directory. First, resolve sets the paths whose
-// defaults depend on other settings or on the environment.
+// resolve sets the paths whose defaults depend on other settings or on the environment. It then makes every path
+// absolute. A path may begin with "~", which means the home directory.
 func resolve(c *Config, env Environment) (found problems) {
 	if c.Storage.Dir == "" {
 		c.Storage.Dir = stateDir(env)

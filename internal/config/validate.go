@@ -50,7 +50,7 @@ func (c *Config) check() (p problems) {
 	c.checkTelegram(&p)
 	visit(setting{value: reflect.ValueOf(*c)}, func(s setting) {
 		_, isToolList := s.value.Interface().(cli.ToolList)
-		// A disabled heartbeat may be incomplete.
+		// Settings of a disabled heartbeat may be incomplete, so check only its tool lists.
 		if c.Heartbeat.Enabled || isToolList || !strings.HasPrefix(s.key, "heartbeat") {
 			p.check(s)
 			c.checkReferences(&p, s)

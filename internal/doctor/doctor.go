@@ -107,8 +107,8 @@ func Unreadable(path string, err error) Findings {
 	return d.found
 }
 
-// failEach adds one finding for each line of an error of the configuration. The parameter general is the fix of
-// mistakes that name none.
+// failEach adds one finding for each line of an error of the configuration. If a line does not name its own fix, the
+// finding gets the parameter general as the fix.
 func (d *doctor) failEach(err error, general string) {
 	for mistake := range strings.Lines(err.Error()) {
 		text, fix := cutFix(strings.TrimSpace(mistake), general)

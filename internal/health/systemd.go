@@ -69,9 +69,9 @@ func (h *Health) Run(ctx context.Context, m Manager) {
 	}
 }
 
-// notifyManager sends a sign of life to the manager, unless a restart of ductor would help. When Telegram is reachable
-// for the first time, notifyManager also reports ductor as ready. It returns true if ductor was reported as ready, now
-// or earlier.
+// notifyManager sends a sign of life to the manager. If a restart of ductor would help, it sends none, so that the
+// manager's watchdog restarts ductor. When Telegram is reachable for the first time, notifyManager also reports ductor
+// as ready. It returns true if ductor was reported as ready, now or earlier.
 func (h *Health) notifyManager(m Manager, ready bool) bool {
 	s := h.State()
 	switch {

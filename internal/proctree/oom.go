@@ -38,9 +38,9 @@ var oomFile = sync.OnceValue(func() string {
 	return ""
 })
 
-// oomFiles returns the files that may contain the count. cgroups is the content of /proc/self/cgroup. In a container
-// with cgroup version 1, the path in cgroups is a path of the host, which cannot be used. In this case, oomFiles uses
-// the directory where the control groups are mounted.
+// oomFiles returns the files that may contain the count of OOM kills. cgroups is the content of /proc/self/cgroup. In a
+// container with cgroup version 1, cgroups contains a path of the host, which cannot be used. So the result for version
+// 1 also contains the file in the directory where the control groups are mounted.
 func oomFiles(cgroups string) (files []string) {
 	const mount = "/sys/fs/cgroup"
 	for line := range strings.Lines(cgroups) {

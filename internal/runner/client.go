@@ -66,7 +66,7 @@ type Client struct {
 	tools  toolRelays
 
 	starts *scope // goroutines that start runs; Close cancels them first. Lock mu to add one
-	life   *scope // all other goroutines; Close cancels them after those in starts have ended
+	life   *scope // the client's other goroutines; Close cancels them when all goroutines in starts have ended
 
 	linking sync.Mutex // held while connecting
 	mu      sync.Mutex
@@ -322,7 +322,7 @@ func (c *Client) Kill(ctx context.Context, id string) error { return c.end(ctx, 
 // Collect ends the remaining processes of a run, and deletes the run and its output. The client need not be attached.
 func (c *Client) Collect(ctx context.Context, id string) error { return c.end(ctx, id, opCollect) }
 
-// ownGrace in a request means the grace period from the run's Limits. Only Kill and Collect use it.
+// ownGrace is the value of request.Grace that selects the grace period from the run's Limits. Kill and Collect send it.
 const ownGrace = -1
 
 func (c *Client) end(ctx context.Context, id string, op op) error {

@@ -33,7 +33,8 @@ func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
 	}
 	var conn net.Conn
 	var err error
-	if c.remote != nil { // do not hold linking during Dial, which may take minutes to create an environment
+	// Dial may take minutes to create an environment, so call Dial before locking c.linking.
+	if c.remote != nil {
 		if conn, err = c.remote.Dial(ctx, effort); err != nil {
 			return nil, fmt.Errorf("connect to the runner: %w", err)
 		}

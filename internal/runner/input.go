@@ -60,8 +60,10 @@ func recoverInput(pid int, inode uint64, stored int) *input {
 			return &input{}
 		}
 	}
+	// The agent may have closed its duplicate, and opened another file with the same descriptor number. The inode of fd
+	// then differs.
 	if got, err := inodeOf(fd); err != nil || got != inode || unix.SetNonblock(fd, true) != nil {
-		_ = unix.Close(fd) // the agent reused the descriptor number for another file
+		_ = unix.Close(fd)
 		return &input{}
 	}
 	return &input{end: os.NewFile(uintptr(fd), "input")}

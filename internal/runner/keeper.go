@@ -107,7 +107,8 @@ func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 
 // endAll ends every agent, because a signal is ending the runner. When endAll returns, the clients have been notified.
 func (s *server) endAll() {
-	// A start in progress may still create a run. If so, the next runner ends this run.
+	// No new start may begin. A start that is already in progress can still create a run, which the next runner then
+	// ends.
 	s.runs.forbid()
 	var ending sync.WaitGroup
 	for _, a := range s.runs.all() {
@@ -145,7 +146,8 @@ func (s *server) orphans() (ids []proctree.ID) {
 		return nil // no children; without this check, proctree.Children would read all processes of the machine
 	}
 	ids, err := proctree.Children(os.Getpid())
-	// The first process of the container inherits the orphans of a dead runner.
+	// If Hold started this runner, Hold is the first process of the container. When an earlier runner died, its orphans
+	// became children of Hold.
 	if err == nil && s.holder.exists() {
 		var inherited []proctree.ID
 		inherited, err = proctree.Children(os.Getppid())

@@ -74,8 +74,8 @@ func Main(args []string, complaints io.Writer) int {
 }
 
 // reduceMemory makes the Go runtime use little memory. It raises the frequency of garbage collections only after the
-// start. During the start, the runtime would create lists of pages at each collection. It never frees these lists, and
-// they are larger than the collected garbage.
+// start. Frequent collections during the start would waste memory: at each one, the runtime creates lists of pages,
+// which are larger than the collected garbage and are never freed.
 func reduceMemory() {
 	time.AfterFunc(startLasts, func() { debug.SetGCPercent(smallHeap) })
 	debug.SetMemoryLimit(softMemory)
@@ -186,12 +186,14 @@ func programID(path string) (string, error) {
 // quiesce is how long an upgrade waits for a write to an agent that is in progress.
 const quiesce = 2 * time.Second
 
-// upgrade replaces the program of this process. The new program inherits the children and descriptors. Its file is at
-// path or, if path is empty, contained in program. Clients lose their connections, and reconnect through the same
+// upgrade replaces the program of this process. The new program is the file at path or, if path is empty, the content
+// of program. It inherits the children and descriptors. Clients lose their connections, and reconnect through the same
 // socket. First, upgrade waits until no write to an agent is in progress. If this wait takes too long, upgrade returns
-// an error and changes nothing. A SIGTERM between the last check and the exec is lost. A SIGTERM between the exec and
-// serve ends the runner without its agents, because a Go program cannot start with SIGTERM blocked. The next runner
-// then adopts the agents.
+// an error and changes nothing.
+//
+// A SIGTERM that arrives between the last check and the exec is lost. A SIGTERM that arrives between the exec and serve
+// kills the runner without its agents; the next runner then adopts the agents. upgrade cannot prevent this, because a Go
+// program cannot start with SIGTERM blocked.
 func (s *server) upgrade(path string, args []string, program []byte) error {
 	if path == "" {
 		f, err := memoryFile(program)

@@ -123,8 +123,8 @@ const (
 	// paceEvery is the interval between reads of a busy stream. It is much shorter than the interval of updates to chat
 	// messages. All streams are read at the same moments, so that the machine wakes up once for all of them.
 	paceEvery = 100 * time.Millisecond
-	// A large read returns at least paceBig bytes or fills the buffer. After paceFull large reads in a row, no read is
-	// delayed for the duration paceBulk.
+	// A read is large if it returns at least paceBig bytes or fills the buffer. After paceFull large reads in a row,
+	// all reads within the duration paceBulk happen without a delay.
 	paceBig  = 32 << 10
 	paceFull = 2
 	paceBulk = time.Second

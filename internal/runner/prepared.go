@@ -122,7 +122,7 @@ func (p *prepared) rename(root, dir string) (runFiles, error) {
 		err = unix.Renameat2(unix.AT_FDCWD, filepath.Join(root, preparedDir), unix.AT_FDCWD, dir, unix.RENAME_NOREPLACE)
 	}
 	switch {
-	case errors.Is(err, unix.EEXIST): // the directory stays prepared
+	case errors.Is(err, unix.EEXIST): // another run can still use the prepared directory
 		return runFiles{}, err
 	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
 		p.state = cannotPrepare

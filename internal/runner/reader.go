@@ -109,8 +109,9 @@ func fileSize(f *os.File, fallback int64) int64 {
 	return info.Size()
 }
 
-// firstKept skips deleted output. It returns the first offset, from the given one on, whose output was not deleted. p
-// contains the data that was read at the given offset.
+// firstKept skips deleted output. If the output at the given offset was not deleted, it returns this offset. Otherwise
+// it returns the next offset at which the output was not deleted. p contains the data that was read at the given
+// offset.
 func (r *reader) firstKept(p []byte, at int64) int64 {
 	if at < r.freed {
 		return r.freed
@@ -125,7 +126,8 @@ func (r *reader) firstKept(p []byte, at int64) int64 {
 	if err != nil || data <= at { // no output was deleted here; the agent itself printed a zero byte
 		return at
 	}
-	block := make([]byte, 4<<10) // may begin with freed bytes, because only whole blocks become a hole
+	// Only whole blocks become a hole. If a block was deleted only in part, the deleted part is now zero bytes.
+	block := make([]byte, 4<<10)
 	n, _ := r.file.ReadAt(block, data)
 	return data + int64(n-len(bytes.TrimLeft(block[:n], "\x00")))
 }

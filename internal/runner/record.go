@@ -71,7 +71,7 @@ const (
 	lineEnd    = "end"    // end of the write: number of bytes
 	lineClosed = "closed" // the input was closed
 	lineTime   = "time"   // offset in the output, time of the write in microseconds since 1970
-	lineAge    = "age"    // time since boot from which Limits.MaxAge counts, in nanoseconds; the Limits
+	lineAge    = "age"    // time from which Limits.MaxAge counts (nanoseconds since boot), the run's Limits
 	lineBy     = "by"     // reason for ending the agent (a By constant)
 	lineFreed  = "freed"  // offset before which output was deleted
 	lineStatus = "status" // Status
@@ -235,7 +235,8 @@ func (a *agent) restore(h history) {
 			a.s.life.Go(func() { a.watchExit(a.s.life.ctx) })
 		}
 	default:
-		if !a.s.children.parentOf(a) { // if the agent is a child, reap records the exit
+		// If the agent is a child of this process, reap records its exit with the exit status.
+		if !a.s.children.parentOf(a) {
 			a.recordExit(Exit{})
 		}
 	}

@@ -57,8 +57,8 @@ func (c *Client) beginStart(ctx context.Context) (starting context.Context, star
 	}, nil
 }
 
-// leavingWait limits how long a start waits for a leaving runner to close the connection. A runner from before November
-// 2026 may itself wait for the client to close the connection.
+// leavingWait limits how long a start waits until a runner that is about to exit closes the connection. After
+// leavingWait, the client closes the connection. A runner from before November 2026 may wait for this.
 const leavingWait = 3 * time.Second
 
 func (c *Client) start(ctx context.Context, spec Spec) (*Run, error) {

@@ -78,7 +78,7 @@ type reply struct {
 	Stderr string     `json:"stderr,omitempty"` // tail of standard error; also sent with Status
 	Lost   *LostError `json:"lost,omitempty"`
 	Path   string     `json:"path,omitempty"`
-	Relay  string     `json:"relay,omitempty"` // relay of the line in the body; an empty body ends the relay
+	Relay  string     `json:"relay,omitempty"` // relay that carries the line in the body; an empty body ends the relay
 
 	body []byte // output
 }
@@ -202,10 +202,10 @@ type Exit struct {
 
 // Reasons why the runner ended an agent.
 const (
-	ByStop       = "stop"       // Run.Stop or Client.Collect
-	ByKill       = "kill"       // Client.Kill, for example by `ductor kill`
-	ByMaxAge     = "max age"    // Limits.MaxAge
-	ByOrphaned   = "orphaned"   // Limits.OrphanAfter
+	ByStop       = "stop"       // a client called Run.Stop or Client.Collect
+	ByKill       = "kill"       // a client called Client.Kill, for example in `ductor kill`
+	ByMaxAge     = "max age"    // the agent has run for Limits.MaxAge
+	ByOrphaned   = "orphaned"   // no client was attached for Limits.OrphanAfter
 	ByTerminated = "terminated" // a signal ended the runner
 	ByTornInput  = "torn input" // a runner died during a write to the agent
 	ByFullDisk   = "full disk"  // the disk is full, and the runner cannot free any output

@@ -10,7 +10,7 @@ import (
 type Stream struct {
 	raw  []byte
 	out  []byte
-	done int // length of the part of raw that later input cannot change
+	done int // later input cannot change the output for raw[:done]
 	sent int // length of the output for raw[:done]
 }
 
@@ -26,8 +26,9 @@ func (s *Stream) Add(set *Set, text string) Change {
 	return s.update(set, holdBack)
 }
 
-// Retract removes a number of bytes from the end of the input. If this Stream has received fewer bytes, an earlier
-// Stream has output the others, and Change.Retract includes them.
+// Retract removes the given number of bytes from the end of the input. The beginning of the input may have gone to an
+// earlier Stream. If the number is larger than the input of this Stream, Change.Retract also counts the bytes of the
+// earlier Stream.
 func (s *Stream) Retract(set *Set, bytes int) Change {
 	before := max(bytes-len(s.raw), 0)
 	s.raw = s.raw[:len(s.raw)-bytes+before]
@@ -75,7 +76,7 @@ type cleaned struct {
 	text string
 	held int  // offset in text of the possible beginning of a secret; len(text) if there is none
 	half bool // text[held:] is at least half of a secret
-	done int  // length of the input that later input cannot change
+	done int  // later input cannot change the output for the first `done` bytes of the input
 	sent int  // length of the output for the first `done` bytes of the input
 }
 

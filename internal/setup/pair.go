@@ -161,7 +161,7 @@ type verdict string
 
 const (
 	other verdict = "other" // not a private message of a user
-	small verdict = "small" // a private message that is no code
+	small verdict = "small" // a private message that does not look like a pairing code
 	wrong verdict = "wrong"
 	right verdict = "right"
 )

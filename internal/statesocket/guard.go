@@ -29,13 +29,13 @@ var (
 // Guard decides which clients may use a socket. It admits a process of this user that knows the secret of the state
 // directory, unless an agent started the process.
 type Guard struct {
-	secret   string
-	descends func(pid int) (bool, error)
+	secret         string
+	startedByAgent func(pid int) (bool, error)
 }
 
 // OpenGuard returns a Guard for the sockets in dir. It creates the secret if the secret is missing or not private. The
-// function descends reports whether an agent started the process with the given PID; see host.Descends.
-func OpenGuard(dir string, descends func(pid int) (bool, error)) (Guard, error) {
+// function startedByAgent reports whether an agent started the process with the given PID; see host.Descends.
+func OpenGuard(dir string, startedByAgent func(pid int) (bool, error)) (Guard, error) {
 	secret, err := ReadSecret(dir)
 	if err != nil {
 		secret = rand.Text()
@@ -43,7 +43,7 @@ func OpenGuard(dir string, descends func(pid int) (bool, error)) (Guard, error) 
 			return Guard{}, fmt.Errorf("store the secret of the sockets: %w", err)
 		}
 	}
-	return Guard{secret, descends}, nil
+	return Guard{secret, startedByAgent}, nil
 }
 
 // ReadSecret returns the secret in dir, which a client must send for Guard.Admit.
@@ -77,7 +77,7 @@ func ReadSecret(dir string) (string, error) {
 // Admit returns an error if the client at the other end of conn is not allowed to connect. The parameter secret is the
 // text that the client has sent.
 func (g Guard) Admit(conn net.Conn, secret string) error {
-	if err := CheckOutside(conn, g.descends); err != nil {
+	if err := CheckOutside(conn, g.startedByAgent); err != nil {
 		return err
 	}
 	if subtle.ConstantTimeCompare([]byte(secret), []byte(g.secret)) != 1 {
@@ -86,9 +86,9 @@ func (g Guard) Admit(conn net.Conn, secret string) error {
 	return nil
 }
 
-// CheckOutside returns an error unless the client at the other end of conn is a process of this user that no agent
-// started. The function descends reports whether an agent started the process with the given PID; see host.Descends.
-func CheckOutside(conn net.Conn, descends func(pid int) (bool, error)) error {
+// CheckOutside returns an error if the client at the other end of conn belongs to another user, or if an agent started
+// the client. The parameter startedByAgent is the same as for OpenGuard.
+func CheckOutside(conn net.Conn, startedByAgent func(pid int) (bool, error)) error {
 	c, ok := conn.(*net.UnixConn)
 	// Only agents in a container or on another machine connect without a Unix socket.
 	if !ok {
@@ -98,7 +98,7 @@ func CheckOutside(conn net.Conn, descends func(pid int) (bool, error)) error {
 	if err != nil {
 		return err
 	}
-	nested, err := descends(pid)
+	nested, err := startedByAgent(pid)
 	if err != nil {
 		return fmt.Errorf("find out who connects: %w", err)
 	}

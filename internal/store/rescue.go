@@ -37,7 +37,7 @@ type Rescued struct {
 	LastWrite  time.Time // no write to the damaged database happened after this time
 	Copied     bool      // the new database contains all rows of the damaged file
 	LostWrites bool      // the damaged file lacks the last writes, because its log was lost
-	BackupTime time.Time // time of the backup in the new database; zero without a backup
+	BackupTime time.Time // time of the backup of which the new database is a copy; zero if it is no copy of a backup
 }
 
 // Complete reports whether no data was lost.
@@ -53,8 +53,9 @@ const (
 	nextSuffix  = ".next-"
 )
 
-// Run creates the new database. It then moves the damaged database to its directory, and the new one to r.Path. If the
-// process is killed meanwhile, the next start of ductor continues with FinishRescue, or runs another Rescue.
+// Run creates the new database. It then moves the files of the damaged database to r.Dir, and the new database to
+// r.Path. If the process is killed during Run, the next start of ductor completes the Rescue with FinishRescue, or runs
+// another Rescue.
 func (r *Rescue) Run(ctx context.Context) error {
 	r.LostWrites = errors.Is(r.Cause, sqlite.ErrLogLost)
 	for _, path := range []string{r.Path, r.Path + "-wal", filepath.Dir(r.Path)} {

@@ -21,7 +21,8 @@ const sessionColumns = `id, chat, topic, person, title, dir, created, used, mess
 	'told', told, 'upto', upto, 'offered', offered, 'terminal', terminal))
 	FROM agent_sessions WHERE session = sessions.id)`
 
-// CreateSession uses a shared transaction. The start of the session's first turn commits it at the latest.
+// CreateSession writes to a shared transaction; see sqlite.DB.WriteShared. The transaction is committed when the
+// session's first turn starts, or earlier.
 func (db *DB) CreateSession(ctx context.Context, s orchestrator.Session) error {
 	err := db.writeShared(ctx, func(t tx) error {
 		if err := t.insertSession(s); err != nil {
@@ -181,7 +182,8 @@ func (db *DB) OwnSession(
 	return id, wrap(fmt.Sprintf("find session %q", name), err)
 }
 
-// CreateOwnSession uses a shared transaction. The start of the session's first turn commits it at the latest.
+// CreateOwnSession writes to a shared transaction; see sqlite.DB.WriteShared. The transaction is committed when the
+// session's first turn starts, or earlier.
 func (db *DB) CreateOwnSession(ctx context.Context, name string, s orchestrator.Session) error {
 	err := db.writeShared(ctx, func(t tx) error {
 		if err := t.insertSession(s); err != nil {

@@ -45,9 +45,10 @@ func (db *DB) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forget ...or
 	return wrap(fmt.Sprintf("enqueue turn %s", t.ID), err)
 }
 
-// claimRepetition ensures that a turn is repeated only once. A user can repeat a turn now, and a job may repeat it
-// later. claimRepetition deletes this job, unless the given turn belongs to the job. It returns ErrRepeated if another
-// turn already repeats the turn, or if the job has started a run.
+// claimRepetition ensures that a turn is repeated only once. It does nothing if the given turn repeats no earlier turn.
+// It returns ErrRepeated if another turn already repeats the earlier turn. The earlier turn may also have a LaterJob,
+// which repeats it. Unless the given turn belongs to this job, claimRepetition deletes the job, or returns ErrRepeated
+// if the job has already started a run.
 func (t tx) claimRepetition(turn orchestrator.Turn) error {
 	if turn.Again == "" {
 		return nil
@@ -108,9 +109,9 @@ func (db *DB) UpdatePrompt(ctx context.Context, t orchestrator.Turn) (bool, erro
 		t.Prompt.Text, listColumn[orchestrator.Attachment]{&t.Prompt.Attachments}, wants, string(t.ID))
 }
 
-// StartTurn does not wait for the disk. If a power failure loses the change, it has ended the agent, too, and ductor
-// starts the turn again. StartTurn also ends the background work of the run. It returns ErrNoSession if t refers to an
-// unknown session.
+// StartTurn does not wait for the disk. A power failure can undo the change, but also ends the agent, so ductor starts
+// the turn again. StartTurn also ends the background work of the run. It returns ErrNoSession if t refers to an unknown
+// session.
 func (db *DB) StartTurn(ctx context.Context, t orchestrator.Turn, s cli.Start) (ok bool, err error) {
 	err = db.writeLazily(ctx, func(tx tx) error {
 		n, err := tx.Exec(`UPDATE turns SET state = 'running', session = nullif(?, ''), agent = ?, model = ?,

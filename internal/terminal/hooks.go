@@ -37,7 +37,7 @@ type File struct {
 	Agent         string // name of the agent, such as "claude"
 	Path          string
 	Before, After []byte // Before is nil if the file does not exist
-	Hooked        bool   // Before contains ductor's hooks
+	Hooked        bool   // whether the file contained ductor's hooks before the change
 }
 
 // ErrNoCLI means that this user has never started a CLI that supports hooks.
@@ -50,10 +50,12 @@ type edit func(text []byte, m Machine) (next []byte, had bool, err error)
 // settings is the settings file of a CLI.
 type settings struct {
 	agent, folder string // folder is the name of the settings directory below the user's home directory
-	variable      string // environment variable with the directory of an account; if it is set, the CLI ignores folder
-	inHome        string // path of the settings directory below the directory of an account
-	name          string
-	add, remove   edit
+	// variable is the name of an environment variable. If the user sets the variable to an account's directory, the CLI
+	// uses the settings directory of this account, instead of folder.
+	variable    string
+	inHome      string // path of the settings directory below the directory of an account
+	name        string
+	add, remove edit
 }
 
 // allSettings returns the settings files of all CLIs that support hooks.

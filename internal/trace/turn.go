@@ -139,7 +139,7 @@ func (r *turn) common(model cli.ModelID) (a attributes) {
 	return a
 }
 
-// provider returns the vendor of an agent's models, in the spelling of the conventions.
+// provider returns the vendor of an agent's models, in the spelling of OpenTelemetry's conventions.
 func provider(agent cli.Agent) string {
 	switch agent {
 	case "claude":
@@ -162,7 +162,7 @@ func finish(r cli.Result) string {
 	return "stop"
 }
 
-// message encodes a text as a list of messages, in the format of the conventions.
+// message encodes a text as a list of messages, in the format of OpenTelemetry's conventions.
 func (r *turn) message(role, text string) string {
 	type part struct {
 		Type    string `json:"type"`

@@ -25,7 +25,7 @@ import (
 // Agents returns the command that lists all agents. A subcommand adds agents to the configuration.
 func Agents(env config.Environment, from Source) *cobra.Command {
 	var wait time.Duration
-	cmd := withConfig(orDefault(from.only("storage", "agents")), &cobra.Command{
+	cmd := withConfig(orDefault(from.forParts("storage", "agents")), &cobra.Command{
 		Use: "agents", Short: "List agents: installed, logged in, in use",
 		Long: "List the agents in the configuration and those that ductor knows. Each installed agent is started " +
 			"and asked " +

@@ -102,7 +102,7 @@ func Restore(from Source) *cobra.Command {
 			"new one.",
 	}
 	force := cmd.Flags().Bool("force", false, "move existing state into a directory next to the new one")
-	load := from.only("storage")(cmd)
+	load := from.forParts("storage")(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		m, other, err := backup.Verify(args[0])
 		if err != nil {

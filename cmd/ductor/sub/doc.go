@@ -8,12 +8,13 @@ import (
 	"ductor/internal/config"
 )
 
-// Source adds the flag --config to cmd. It returns the function that loads the configuration. If parts names the tables
-// and keys that the command needs, that function prints mistakes elsewhere and ignores them.
+// Source adds the flag --config to cmd, and returns a function that loads the configuration. The parts are the tables
+// and keys that the command needs. The function load prints and ignores mistakes in all other parts. If no parts are
+// given, the command needs the whole configuration.
 type Source func(cmd *cobra.Command) (load func(parts ...string) (config.Config, error))
 
-// only returns a Source for commands that need only some parts of the configuration.
-func (s Source) only(parts ...string) Source {
+// forParts returns a Source whose function load always loads the given parts.
+func (s Source) forParts(parts ...string) Source {
 	return func(cmd *cobra.Command) func(...string) (config.Config, error) {
 		load := s(cmd)
 		return func(...string) (config.Config, error) { return load(parts...) }

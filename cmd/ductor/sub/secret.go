@@ -24,7 +24,7 @@ func Secret(env config.Environment, from Source) *cobra.Command {
 			"and " +
 			"ductor removes it from everything it shows and stores. Restart ductor afterwards.",
 	}
-	from = from.only("storage")
+	from = from.forParts("storage")
 	cmd.AddCommand(setSecret(from), listSecrets(env, from), removeSecret(from))
 	return cmd
 }

@@ -89,7 +89,7 @@ func terminalStatus(env config.Environment, from Source) *cobra.Command {
 // onTerminal returns a command that changes the settings of the user's agent CLIs.
 func onTerminal(env config.Environment, from Source, name, short string,
 	f func(*cobra.Command, terminal.Machine) error) *cobra.Command {
-	return withConfig(from.only("storage", "agents"), &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs},
+	return withConfig(from.forParts("storage", "agents"), &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs},
 		func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			m := terminal.Machine{Home: env.Getenv("HOME"), Getenv: env.Getenv, Accounts: cfg.Agents.AccountHomes}
 			var err error

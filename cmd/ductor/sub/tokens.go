@@ -31,7 +31,7 @@ func Tokens(from Source) *cobra.Command {
 
 func createToken(from Source, use string) *cobra.Command {
 	var project string
-	cmd := withConfig(from.only(append(roster(), "projects")...), &cobra.Command{
+	cmd := withConfig(from.forParts(append(roster(), "projects")...), &cobra.Command{
 		Use: use, Short: "Create a token for an MCP client and show it once", Args: cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, cfg config.Config, args []string) error {
 		if cfg.Owner() == 0 {
@@ -97,7 +97,7 @@ func clientSettings(cfg config.Config, token string) ([]byte, error) {
 }
 
 func listTokens(from Source) *cobra.Command {
-	return withConfig(from.only("storage", "projects"), &cobra.Command{
+	return withConfig(from.forParts("storage", "projects"), &cobra.Command{
 		Use: "list", Short: "List the names of the tokens", Args: cobra.NoArgs,
 	}, func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 		tokens, err := relay.Grants(cfg.Storage.Dir)
@@ -115,7 +115,7 @@ func listTokens(from Source) *cobra.Command {
 }
 
 func revokeToken(from Source) *cobra.Command {
-	return withConfig(from.only("storage"), &cobra.Command{
+	return withConfig(from.forParts("storage"), &cobra.Command{
 		Use: "revoke NAME", Short: "Revoke a token and disconnect its client", Args: cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, cfg config.Config, args []string) error {
 		if err := relay.RevokeGrant(cfg.Storage.Dir, args[0]); err != nil {

@@ -32,7 +32,7 @@ func Upgrade(from Source, version string) *cobra.Command {
 			"installed. The exit code is 6 if there is a newer release, and 0 if not or if upgrade.url is not set.",
 	}
 	check := cmd.Flags().Bool("check", false, "compare this version with the latest release")
-	return withConfig(from.only("upgrade"), cmd, func(cmd *cobra.Command, cfg config.Config, _ []string) error {
+	return withConfig(from.forParts("upgrade"), cmd, func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 		switch {
 		case !*check:
 			return errors.New("ductor does not replace itself; add --check, and see docs/install.md for an upgrade")

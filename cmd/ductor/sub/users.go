@@ -34,7 +34,7 @@ func Users(from Source) *cobra.Command {
 }
 
 func listUsers(from Source) *cobra.Command {
-	return withConfig(from.only(roster()...), &cobra.Command{
+	return withConfig(from.forParts(roster()...), &cobra.Command{
 		Use: "list", Short: "List the users with their roles", Args: cobra.NoArgs,
 	}, func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 		db, err := store.OpenReadOnly(cmd.Context(), databaseOf(cfg), store.Options{})
@@ -71,7 +71,7 @@ func roster() []string { return []string{"storage", "telegram.allowed_users", "u
 func databaseOf(cfg config.Config) string { return filepath.Join(cfg.Storage.Dir, app.DatabaseFile) }
 
 func roleOfUser(from Source) *cobra.Command {
-	return withConfig(from.only(roster()...), &cobra.Command{
+	return withConfig(from.forParts(roster()...), &cobra.Command{
 		Use: "role ID ROLE", Short: "Change the role of a user who joined: owner, user or viewer",
 		Args: cobra.ExactArgs(2),
 	}, func(cmd *cobra.Command, cfg config.Config, args []string) error {
@@ -87,7 +87,7 @@ func roleOfUser(from Source) *cobra.Command {
 }
 
 func removeUser(from Source) *cobra.Command {
-	return withConfig(from.only(roster()...), &cobra.Command{
+	return withConfig(from.forParts(roster()...), &cobra.Command{
 		Use: "remove ID", Short: "Remove a user who joined, and pause the jobs of their private chat",
 		Args: cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, cfg config.Config, args []string) error {

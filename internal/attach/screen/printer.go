@@ -115,7 +115,8 @@ func (p *Printer) entry(e wire.Entry) {
 		t.state = e.State
 		return
 	}
-	// An ended turn has new tool IDs. So skip as many of its tools as were printed while the turn was running.
+	// When a turn ends, its tools get new IDs, so that p cannot recognize the tools that it has already printed.
+	// Instead, skip as many tools as p printed while the turn was running.
 	over := e.State.Over()
 	for i, tool := range e.Tools {
 		if over && i < t.tools {

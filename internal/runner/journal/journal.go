@@ -65,7 +65,8 @@ func Open(out, stderr string, flags int) (j *Journal, err error) {
 	return j, nil
 }
 
-// Restore sets what an earlier process knew about the output: its times, and the offset before which it was deleted.
+// Restore sets what an earlier process recorded: times contains the times of the output, and freed is the number of
+// bytes that were deleted from the beginning of the output.
 func (j *Journal) Restore(times []int64, freed int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

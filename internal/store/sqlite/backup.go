@@ -38,8 +38,9 @@ func BackUp(ctx context.Context, path, target string, schema Schema) (err error)
 	return nil
 }
 
-// checkpoint copies the log into the database. It stops where a reader still needs an older snapshot. Without the
-// checkpoint, a database that loses its log later could be older than its backup.
+// checkpoint copies the log into the database file, except for changes that are newer than the snapshot of a reader. A
+// backup contains the changes in the log. If the log were lost later, a database file without these changes would be
+// older than its backup.
 func checkpoint(ctx context.Context, path string) error {
 	pool, err := openPool(path, Options{}.withDefaults(), url.Values{"mode": {string(readWrite)}}, 1)
 	if err != nil {

@@ -112,9 +112,9 @@ func FileSuffixes() []string { return []string{"", "-journal", "-wal", "-shm", o
 
 func (l *walLog) markPath() string { return strings.TrimSuffix(l.path, "-wal") + openSuffix }
 
-// mark creates the marker file and locks it, unless another process holds the lock. The next start then notices a lost
-// log: the marker exists, but the log does not. Without a marker, a missing log means that SQLite has copied the log
-// into the database.
+// mark creates the marker file and locks it, unless another process holds the lock. The marker shows the next start
+// that the log must exist: if the log is missing, it was lost. If both are missing, SQLite has copied the log into the
+// database.
 func (l *walLog) mark() {
 	if l.marker = openMark(l.markPath(), os.O_RDWR|os.O_CREATE, syscall.LOCK_EX); l.marker != nil {
 		_ = l.marker.Truncate(0)

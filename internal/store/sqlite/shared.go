@@ -21,7 +21,7 @@ const shareRetry = time.Second
 type shared struct {
 	open   atomic.Bool       // whether the transaction is open; may be read without the token
 	writes []func(*Tx) error // uncommitted writes; after a rollback, writer.begin applies them again
-	ended  chan struct{}     // closed by the commit
+	ended  chan struct{}     // closed when the transaction has been committed
 	timer  *time.Timer
 	flush  bool // whether to flush after the commit
 }

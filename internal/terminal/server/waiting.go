@@ -39,8 +39,8 @@ func (w *waiters) addWaiter(ctx context.Context, session cli.AgentSessionID) (_ 
 	}
 }
 
-// release ends the contexts of a session. The server calls it after the user has answered in the terminal. The CLI does
-// not report such an answer to the waiting hook, but the CLI's next event shows that the session continues.
+// release ends the contexts of the hooks that wait in a session. The server calls release when the session's turn has
+// ended. By then, the user has answered in the terminal. The CLI does not report such an answer to the waiting hook.
 func (w *waiters) release(session cli.AgentSessionID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
