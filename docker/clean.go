@@ -35,9 +35,9 @@ func (e *Engine) volumes(ctx context.Context, owner string) ([]*volume.Volume, e
 }
 
 // Clean removes the containers of an owner with all their processes, and returns their number. The owner is an
-// installation of ductor; see Options.Owner. Clean does not remove homes, and no container for whose sandbox isNeeded
-// returns true. So it removes, for example, containers of projects that are no longer configured, and containers that
-// an interrupted start left behind.
+// installation of ductor; see Options.Owner. Clean leaves homes in place. It also leaves a container in place if
+// isNeeded returns true for the name of its sandbox. Clean is meant for containers of projects that are no longer
+// configured, and for containers that an interrupted start left behind.
 //
 // isNeeded must return true for every sandbox in this engine, even if the launcher of the sandbox uses another address
 // of the engine (see Engine.ID). If isNeeded is nil, Clean removes all containers of the owner.

@@ -182,8 +182,8 @@ type guardKey struct{}
 // some places.
 type guard struct{ stop func() bool }
 
-// guarded returns a dial function that supports guards. If the context contains a guard and ends before release is
-// called, reads and writes on the connection fail.
+// guarded wraps a dial function. If the context of a dial contains a guard, and the context ends before guard.release
+// is called, reads and writes on the new connection fail.
 func guarded(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)

@@ -27,7 +27,7 @@ import (
 const (
 	labelOwner    = "ductor.owner"    // on containers, volumes and images: the owner
 	labelName     = "ductor.name"     // on containers and volumes: name of the sandbox
-	labelUse      = "ductor.use"      // on volumes that are not homes: use of the volume
+	labelUse      = "ductor.use"      // on volumes that are not homes: what the volume is for, such as useShared
 	labelPolicy   = "ductor.policy"   // on containers: digest of the complete configuration
 	labelSettings = "ductor.settings" // on containers: digest of the configuration without the image
 	labelRunner   = "ductor.runner"   // on containers and images: digest of ductor-runner
@@ -46,8 +46,10 @@ const (
 
 // fittedImage is an image to which ductor has added ductor-runner.
 type fittedImage struct {
-	base   string // ID of the base image
-	source string // ID of the base image; if ductor builds the base image, its name with a digest of the build's files
+	base string // ID of the base image
+	// source identifies the base image. It is the ID of a configured image. For an image that ductor builds, source is
+	// the name of the image, which contains a digest of the build's files.
+	source string
 	tag    string
 	runner string // digest of ductor-runner
 	path   string // PATH in the image

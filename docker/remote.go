@@ -20,7 +20,8 @@ import (
 	"ductor/internal/runner"
 )
 
-// remote is the container of a Launcher, which it reaches through the engine. It implements runner.Remote.
+// remote is the container of a Launcher. The Launcher reaches the container through the engine. remote implements
+// runner.Remote.
 type remote struct {
 	engine  *Engine
 	opts    Options
@@ -227,7 +228,7 @@ func (p *remote) outdated(ctx context.Context, c container.InspectResponse, want
 		return false
 	case differs(labelPolicy):
 		return !c.State.Running || p.resting(ctx)
-	case c.Config.Image != want.Config.Image: // only files that ductor adds to the image have changed
+	case c.Config.Image != want.Config.Image: // only ductor-runner or directories in the image differ
 		return !c.State.Running || p.idle(ctx)
 	}
 	return false

@@ -98,7 +98,8 @@ func (r *Repo) Head(ctx context.Context) (string, error) {
 	tree, err := r.runOwn(ctx, "", "rev-parse", "--verify", "-q", "HEAD^{tree}")
 	var exit *ExitError
 	if errors.As(err, &exit) {
-		tree, err = r.runOwn(ctx, "", "hash-object", "-t", "tree", "--stdin") // Git knows it without an object
+		// Compute the ID of the empty tree. Git knows this tree, even if the repository has no object for it.
+		tree, err = r.runOwn(ctx, "", "hash-object", "-t", "tree", "--stdin")
 	}
 	return strings.TrimSpace(tree), err
 }

@@ -68,7 +68,8 @@ func (g *Git) runAcross(ctx context.Context, at Place, otherDirs []string, args 
 		return "", err
 	}
 	for _, dir := range otherDirs {
-		more, _ := listSettingNames(ctx, launcher, dir) // if this fails, Git cannot work in dir, so no program can run
+		// After an error, the command cannot work in dir either, so the settings there do nothing.
+		more, _ := listSettingNames(ctx, launcher, dir)
 		names += more
 	}
 	settings := append(safeSettings(names), logIdentity()...)
@@ -76,9 +77,9 @@ func (g *Git) runAcross(ctx context.Context, at Place, otherDirs []string, args 
 		timeout: commandTimeout, limit: 1 << 20})
 }
 
-// logIdentity returns settings with the name that Git writes into the logs of refs. Without these settings, Git would
-// write the name from the repository's settings. An agent could choose a shell command as the name, and replace a log
-// by a link to another file after checkLinks.
+// logIdentity returns settings with the name that Git writes into the logs of refs, instead of the name in the settings
+// of the repository. An agent could set a shell command as that name, and, after checkLinks, replace a log by a link to
+// a script of the user. Git would then append the shell command to the script.
 func logIdentity() []string {
 	return []string{"committer.name", "ductor", "committer.email", "ductor@localhost"}
 }
@@ -91,8 +92,9 @@ func listSettingNames(ctx context.Context, l cli.Launcher, dir string) (string, 
 	})
 }
 
-// hardenArgs adds options to a command such as diff. With these options, the command does not run external programs
-// that no setting can disable. It also does not run Git in submodules, which have their own settings.
+// hardenArgs adds options to a command such as diff. These options turn off the external diff and text conversion
+// programs, because no setting can turn them off. They also keep the command from running Git in submodules, which have
+// their own settings.
 func hardenArgs(args []string) []string {
 	if len(args) > 0 && slices.Contains([]string{"diff", "diff-tree", "diff-index", "diff-files", "log", "show"}, args[0]) {
 		return append([]string{args[0], "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"}, args[1:]...)

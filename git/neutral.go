@@ -29,12 +29,12 @@ type neutral struct {
 	dir      string   // Git directory of ductor; close removes it
 	tree     string   // working tree
 	index    string   // index file of the working tree
-	sparse   []string // settings of the repository for a sparse checkout; commits ignore them
+	sparse   []string // the repository's settings for a sparse checkout; only checkOut uses them
 	env      []string
 }
 
-// conversions is a pattern for the settings of a repository that control how Git converts contents and modes, and which
-// files it ignores. They name no programs.
+// conversions is a pattern for settings of a repository. They control how Git converts contents and modes, and which
+// files Git ignores. neutral may use these settings, because none of them can name a program to run.
 const conversions = `^core\.(autocrlf|eol|safecrlf|filemode|symlinks|ignorecase|precomposeunicode|` +
 	`checkroundtripencoding|attributesfile|excludesfile)$`
 
@@ -99,8 +99,9 @@ func (g *Git) privateTemp() (string, error) {
 // maxInfo limits the size in bytes of the files that readRegular reads.
 const maxInfo = 16 << 20
 
-// copyInfo copies files from the directory info of the repository, some of which may be missing. They name filters, but
-// no programs. A link to a file is followed, because some tools share these files of several repositories.
+// copyInfo copies files from the directory info of the repository, some of which may be missing. The copies are safe: a
+// file there can name a filter, but only settings can name the program of the filter. copyInfo follows a link to a
+// file, because some tools share these files of several repositories.
 func (n *neutral) copyInfo(paths []string) error {
 	for _, path := range paths {
 		content, err := readRegular(os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0))
@@ -136,8 +137,8 @@ func readRegular(f *os.File, err error) ([]byte, error) {
 
 func (n *neutral) close() error { return os.RemoveAll(n.dir) }
 
-// conversionsOf returns the settings of a repository that match the pattern conversions, and its settings for a sparse
-// checkout, as pairs of name and value.
+// conversionsOf returns two lists of settings of a repository, as pairs of name and value. The first list contains the
+// settings whose names match the constant conversions. The second list contains the settings of a sparse checkout.
 func conversionsOf(own func(args ...string) (string, error)) (settings, sparse []string, err error) {
 	listed, err := own("config", "--null", "--get-regexp", conversions+`|^core\.sparsecheckout(cone)?$`)
 	if exit := (*ExitError)(nil); errors.As(err, &exit) && exit.Code == 1 { // no such settings
@@ -195,8 +196,8 @@ func (n *neutral) run(ctx context.Context, index, input string, args ...string) 
 // of a worktree. The agent can also write paths such as ../file into the index of the worktree. So Git writes the files
 // and the index into directories of ductor, and checkOut copies them without following links.
 func (g *Git) checkOut(ctx context.Context, at Place) (err error) {
-	// Run Git in the new worktree, because some settings may apply only there. Run disables only the settings of the
-	// directory in which it runs.
+	// In a sandbox, run Git in the new worktree itself. Some settings may apply only there, and Run disables the
+	// programs in the settings of the directory in which it runs.
 	if at.In != "" {
 		_, err := g.Run(ctx, at, "reset", "--hard", "-q")
 		return err

@@ -85,8 +85,9 @@ func (g *Git) Open(ctx context.Context, at Place) (*Repo, error) {
 		objects: lines[2], common: lines[3], mu: g.lockOf(lines[1])}, nil
 }
 
-// privateShadow returns the shadow directory of a Git directory on this host. Earlier versions of ductor created shadow
-// directories only with SHA-1 object IDs, so the format of other IDs is a part of the name.
+// privateShadow returns the shadow directory on this host for a Git directory. Its name is a hash of the Git
+// directory's path and of the format of object IDs. The hash omits the format sha1, so that ductor finds the shadow
+// directories of earlier versions, which supported only sha1.
 func (g *Git) privateShadow(gitDir, format string) (string, error) {
 	if err := os.MkdirAll(g.private, 0o700); err != nil {
 		return "", fmt.Errorf("create the directory of snapshots: %w", err)
@@ -259,10 +260,12 @@ func (r *Repo) writeShadow(ctx context.Context) error {
 	if err := os.WriteFile(filepath.Join(r.shadow.dir, "info", "attributes"), []byte(attributes), 0o600); err != nil {
 		return err
 	}
-	return os.Symlink(exclude, filepath.Join(r.shadow.dir, "info", "exclude")) // last; see complete
+	// Create the link last: complete takes it as the sign that all other files exist.
+	return os.Symlink(exclude, filepath.Join(r.shadow.dir, "info", "exclude"))
 }
 
-// createShadow creates the shadow directory in a sandbox. names is the result of listing its settings, if any.
+// createShadow creates the shadow directory in a sandbox. names lists the settings that apply to an existing shadow
+// directory; it is empty if there is none.
 func (r *Repo) createShadow(ctx context.Context, names string) error {
 	_, err := execute(ctx, r.launcher, command{
 		args: []string{"init", "-q", "--bare", "--template=", r.shadow.dir}, dir: r.Top,

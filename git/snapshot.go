@@ -47,7 +47,8 @@ func (r *Repo) snapshot(ctx context.Context, when Moment) (tree string, err erro
 	tree, err = r.writeSnapshot(ctx, when)
 	var exit *ExitError
 	if errors.As(err, &exit) && strings.Contains(exit.Stderr, "invalid object") {
-		// The index names contents that Git has deleted as unused. An empty index makes Git read all files again.
+		// The index refers to objects that Git has deleted as unused. Empty the index, so that Git reads all files
+		// again and creates these objects.
 		if _, err := r.runShadow(ctx, "", "", "read-tree", "--empty"); err != nil {
 			return "", fmt.Errorf("empty the index: %w", err)
 		}
@@ -98,8 +99,8 @@ func (r *Repo) writeSnapshot(ctx context.Context, when Moment) (tree string, err
 	return strings.TrimSpace(tree), nil
 }
 
-// removeNested removes nested repositories from the shadow directory's index, and git add then adds them again.
-// Otherwise git add would run git status in them, which could run programs that their settings name.
+// removeNested removes nested repositories from the shadow directory's index. The next git add adds them again. If they
+// stayed in the index, git add would run git status in them, and git status could run programs from their settings.
 func (r *Repo) removeNested(ctx context.Context, nested string) error {
 	if nested == "" {
 		return nil
@@ -151,7 +152,7 @@ func (r *Repo) addFiles(ctx context.Context, excluded []string) error {
 	if err == nil {
 		return nil
 	}
-	// A killed process has left index.lock behind, because only this process uses the index.
+	// Only this process uses the index, so an existing index.lock comes from a Git process that was killed.
 	if strings.Contains(err.Error(), "index.lock") {
 		_, _ = execute(ctx, r.launcher, command{
 			program: "rm", args: []string{"-f", path.Join(r.shadow.dir, "index.lock")}, dir: r.Top,
@@ -213,8 +214,10 @@ func (r *Repo) syncTrackedIgnored(ctx context.Context) error {
 }
 
 // indexEntries returns an input of update-index --index-info that adds the files in names. listed is an output of
-// ls-files -s -z. If a file has a conflict, update-index uses the last of its versions. indexEntries omits a file that a
-// directory has replaced: if the directory is a repository, git add would add it although Git ignores it.
+// ls-files -s -z. If a file has a conflict, update-index uses the last of its versions.
+//
+// indexEntries omits a file if a directory now has the name of the file. The directory could be an ignored repository,
+// and git add would add such a repository if the index contained its name.
 func (r *Repo) indexEntries(listed, names string) string {
 	wanted := map[string]bool{}
 	for name := range strings.SplitSeq(strings.TrimSuffix(names, "\x00"), "\x00") {

@@ -100,7 +100,8 @@ func deleteTree(dir, entry string) (err error) {
 		}
 	}
 	left, err := fs.ReadDir(tree.FS(), ".")
-	if err == nil && len(left) > 1 { // without .git, the worktree could not be removed once more
+	// If files are left, keep .git: the user can then remove the worktree again. Without .git, deleteTree does nothing.
+	if err == nil && len(left) > 1 {
 		err = fmt.Errorf("%s is still in use", dir)
 	}
 	if err != nil {

@@ -95,8 +95,10 @@ const (
 	writtenNames = "config packed-refs refs reftable objects logs logs/refs worktrees HEAD index"
 )
 
-// checkLink checks a file or directory of a Git directory. Some tools share files and directories of several
-// repositories by links, but no tool links the files HEAD and index, or single refs, logs and objects.
+// checkLink returns orchestrator.ErrOutsideRoot if a file or directory of a Git directory is or contains a link that
+// ductor does not accept. Some tools share files and directories of several repositories by links. checkLink accepts
+// such a link if conversations may work at its target. It accepts no links out of the Git directory for HEAD and index,
+// and none to single refs, logs and objects, because no tool creates such links.
 func (d DirectoryFunc) checkLink(gitDir, name string) error {
 	path := filepath.Join(gitDir, name)
 	real, err := rooted.RealPath(path)
@@ -111,9 +113,11 @@ func (d DirectoryFunc) checkLink(gitDir, name string) error {
 	return checkNoLinks(real, name)
 }
 
-// checkNoLinks returns orchestrator.ErrOutsideRoot if a link leads out of the directory dir, which is the real path of
-// the given name in a Git directory. In objects and worktrees, it checks only the links directly in dir. It ignores
-// logs/refs in logs, because git-new-workdir makes it a link, and checkLinks checks it like refs.
+// checkNoLinks returns orchestrator.ErrOutsideRoot if the directory dir contains a link that leads out of dir. name is
+// the name of dir in a Git directory, and dir is the real path. In objects and worktrees, checkNoLinks checks only the
+// links directly in dir.
+//
+// In logs, checkNoLinks skips the link refs that git-new-workdir creates. checkLinks checks logs/refs separately.
 func checkNoLinks(dir, name string) error {
 	shallow := name == "objects" || name == "worktrees"
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -160,8 +160,8 @@ func (g *Git) checkClean(ctx context.Context, dir string) error {
 // deleteWorktree deletes the files of a worktree, and its entry in the repository. Like git worktree remove --force, it
 // refuses to delete a locked worktree.
 //
-// On this host, an agent in a sandbox can replace the worktree, or a directory above it, by a link at any time, and Git
-// follows such links when it deletes files. So on this host, ductor deletes the files.
+// On this host, ductor deletes the files itself. git worktree remove would follow links, and an agent in a sandbox can
+// replace the worktree, or a directory above it, by a link at any time.
 func (g *Git) deleteWorktree(ctx context.Context, at Place, dir string) error {
 	if at.In != "" {
 		_, err := g.runAcross(ctx, at, []string{dir}, "worktree", "remove", "--force", "--", dir)

@@ -62,7 +62,7 @@ func (s *Scheduler) dueRuns(st orchestrator.JobStatus, plan schedule.Schedule, n
 			last = late[len(late)-1]
 		}
 		runs = append(runs, skipped(st.Job, last, missed, orchestrator.ReasonMissed))
-	// One run makes up for all these times. It includes the latest time, even if that is not late.
+	// One run replaces the runs of all late times, and also the runs of the times that are not late.
 	default:
 		last := moments[len(moments)-1]
 		fresh = nil

@@ -97,7 +97,7 @@ func (s *Scheduler) submitTurn(ctx context.Context, st orchestrator.JobStatus,
 	}
 	if end, quiet := s.quietEnd(j, r, now); quiet {
 		r.NotBefore = end
-		return r, s.opts.Store.MoveRun(ctx, r) // store NotBefore, so that later runs do not wait for this run
+		return r, s.opts.Store.MoveRun(ctx, r) // advanceRuns lets later runs overtake a run with a future NotBefore
 	}
 	if busy, err := s.inUse(ctx, j); err != nil || busy {
 		return delayRun(r, now), err

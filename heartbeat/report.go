@@ -17,8 +17,8 @@ func (s *Scheduler) notify(ctx context.Context, r orchestrator.JobRun) (orchestr
 	}
 	report := Report{Job: st.Job, Run: r, Turn: r.Turn(), Result: st.JobResult}
 	switch {
-	// If st.Same is 0, a newer run has had a different answer. The message of st.Shown then shows the newer answer, so
-	// the note about this run does not belong there.
+	// st.Same counts the runs with the answer that the message of st.Shown shows. If st.Same is 0, a newer run had
+	// another answer, and the message shows that answer. A note about this run would be wrong there.
 	case r.State == orchestrator.RunDone && !r.Result.Changed && skipsSame(st.Job, r) && st.Shown != "" && st.Same > 0:
 		report.Silent, report.Note = true, s.sameNote(st, r)
 	case r.State == orchestrator.RunFailed:

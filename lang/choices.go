@@ -63,14 +63,15 @@ type Store interface {
 // English. Safe for concurrent use.
 type Choices struct {
 	store    Store
-	fallback int64 // ID of the user whose language unknown chats have
+	fallback int64 // user ID; chats without a stored language get the language of this user
 
 	mu     sync.Mutex
 	all    map[int64]Choice
 	tagged map[string]Language // cached return values of Match
 }
 
-// OpenChoices reads the stored choices. Unknown chats have the language of the given owner, or English if owner is 0.
+// OpenChoices reads the stored choices. Chats without a stored language get the language of the given owner, or English
+// if owner is 0.
 func OpenChoices(ctx context.Context, store Store, owner int64) (*Choices, error) {
 	all, err := store.Languages(ctx)
 	if err != nil {

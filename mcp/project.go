@@ -40,7 +40,7 @@ func (t *toolset) addProject() {
 type tokenCount struct {
 	files, tokens, skipped int
 	read                   int64
-	top                    map[string]int // number of tokens by the first element of the path
+	top                    map[string]int // tokens of each file and directory directly below the counted path
 	truncated              bool
 }
 

@@ -74,7 +74,7 @@ type Server struct {
 
 // turnUsage counts the calls of a turn. For an outside client, it counts the calls in a period; see outsideWindow.
 type turnUsage struct {
-	period                 string // ID of the turn; for an outside client, the start of the current period
+	period                 string // ID of the turn; for an outside client, the start time of the outsideWindow
 	calls, consults, works int
 	sent                   int // bytes of messages
 }

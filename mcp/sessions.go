@@ -182,7 +182,8 @@ func describeStep(s orchestrator.Step) string {
 	return text
 }
 
-// sessionError returns an error for the agent. It does not reveal whether a session that the user may not read exists.
+// sessionError returns an error for the agent. The error is the same for a session that does not exist and for one that
+// the user may not read. So it does not reveal which sessions exist.
 func sessionError(err error) error {
 	if errors.Is(err, orchestrator.ErrElsewhere) || errors.Is(err, orchestrator.ErrNoSession) {
 		return errors.New("there is no such session that the user may read; list_sessions lists them")

@@ -22,7 +22,7 @@ import (
 type caller struct {
 	Conversation orchestrator.ConversationID `json:"conversation"`
 	Agent        cli.Agent                   `json:"agent"`
-	outsider     orchestrator.Outsider       // set for an outside client; tokens do not contain it
+	outsider     orchestrator.Outsider       // only for a client outside of turns; not part of the token
 }
 
 func (c caller) isOutside() bool { return c.outsider.Number > 0 }

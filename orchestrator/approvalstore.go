@@ -88,8 +88,8 @@ type QueueStore interface {
 	PromoteTurn(ctx context.Context, id cli.TurnID) (bool, error)
 	// SteerTurn changes a queued turn to the state TurnSteered, because ductor is about to send its prompt to the agent
 	// of a running turn. SteerTurn sets the queued turn's session, agent and model to those of the running turn.
-	// OpenTurns lists the queued turn until MarkSteered is called. SteerTurn returns false if the first turn is not
-	// queued any more, or if the second turn is not running.
+	// OpenTurns lists the queued turn until MarkSteered is called. SteerTurn returns false if the queued turn has left
+	// the queue, or if the running turn has ended.
 	SteerTurn(ctx context.Context, queued, running cli.TurnID, at time.Time) (bool, error)
 	// MarkSteered records that the prompt of a steered turn has reached the agent of the running turn. It returns false
 	// if the state of the steered turn has changed since SteerTurn.

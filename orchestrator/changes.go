@@ -52,7 +52,7 @@ type TurnWatch interface {
 	// End ends the watch after the turn and all its processes have ended. The returned function computes the changes of
 	// the turn. It is nil if the turn did nothing that could change a file.
 	End() func(ctx context.Context) Changed
-	// Leave ends the watch if ductor ends and the turn continues without it. The caller calls it instead of End.
+	// Leave ends the watch when ductor ends but the turn continues. The caller calls Leave instead of End.
 	Leave()
 }
 

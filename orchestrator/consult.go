@@ -77,8 +77,8 @@ type GroupQuestion struct {
 
 // Work is a task that the agent of a running turn delegates to another agent.
 type Work struct {
-	// ConsultQuestion is the task. Its field For must be set. The other agent has the rights and the directory of that
-	// turn, and must stop when the turn ends.
+	// ConsultQuestion is the task. Its field For must be set to the running turn. The other agent has the rights and
+	// the directory of the running turn, and must stop when the running turn ends.
 	ConsultQuestion
 	Role         string         // the name of the configured role that the agent gets; empty for none
 	Instructions string         // text for the agent's system prompt, for example the text of Role

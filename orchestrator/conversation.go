@@ -88,7 +88,7 @@ type Settings struct {
 // Setting names one of the Settings.
 type Setting string
 
-// Setting values.
+// Values of type Setting.
 const (
 	SettingBusy    Setting = "busy"
 	SettingNotify  Setting = "notify"
@@ -200,7 +200,8 @@ func (m BusyMode) During(running Turn, p Prompt, current SessionID) BusyMode {
 		return BusySteer
 	case current != running.Session && (m == BusySteer || !running.IsSeparate()):
 		// The user has sent /new or changed the project, so the prompt belongs to another session than the running
-		// turn. Only a job may still be interrupted: it has a session of its own anyway.
+		// turn. The prompt must wait. The exception is BusyInterrupt during a separate turn, such as a job: /new does
+		// not change the session of such a turn.
 		return BusyQueue
 	case m == BusySteer && !running.AcceptsMessages():
 		return BusyQueue

@@ -37,8 +37,8 @@ func (p Press) Precedes(t Turn) bool {
 }
 
 // PendingAborts are the aborts of a conversation that ductor has received, but not handled yet. Until package bot has
-// handled them, no queued turn of the conversation starts. A turn that outlived a restart continues, so that the aborts
-// find it.
+// handled them, no queued turn of the conversation starts. A turn that was already running before a restart continues
+// during this time, so that the aborts can stop it.
 type PendingAborts struct {
 	Conversation ConversationID
 	Handled      chan struct{} // package bot closes it when it has handled the aborts

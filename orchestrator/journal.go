@@ -99,9 +99,10 @@ type RateStore interface {
 
 // TopicStore stores which topics ductor created in chats.
 type TopicStore interface {
-	// Topics returns the topics that ductor created. Each value is the text from which ductor chose the topic's icon.
+	// Topics returns the topics that ductor created. Each value is the state that the topic's icon shows.
 	Topics(ctx context.Context) (map[ConversationID]string, error)
-	// SaveTopic stores the text for which a topic's icon was chosen. Topics are never deleted from the store.
+	// SaveTopic stores a topic that ductor created, with the state that the topic's icon shows, such as "idle". Topics
+	// are never deleted from the store.
 	SaveTopic(ctx context.Context, in ConversationID, shows string) error
 }
 

@@ -32,7 +32,8 @@ type Wants struct {
 	Agent  cli.Agent   `json:"agent,omitempty"`
 	Model  cli.ModelID `json:"model,omitempty"` // requires Agent, like Effort
 	Effort cli.Effort  `json:"effort,omitempty"`
-	// Dir is an absolute path inside the roots. It requires Own, because all turns of a session use one directory.
+	// Dir is an absolute path inside the roots. It may be set only together with Own: all turns of a session use one
+	// directory, and the current session of the conversation already has one.
 	Dir string `json:"dir,omitempty"`
 	// Sandbox can make the policy of the project stricter. With SandboxDocker, the turn runs in a sandbox even if the
 	// policy requires none. With SandboxOff, the turn fails if the policy requires a sandbox. If Sandbox is empty, only
@@ -50,7 +51,7 @@ type Wants struct {
 	Purpose
 }
 
-// Override returns a copy of a conversation in which the settings of the order replace the choices of users.
+// Override returns a copy of c in which the agent, model, effort and directory from w replace those that users chose.
 func (w Wants) Override(c Conversation) Conversation {
 	if w.Agent != "" {
 		c.Agent, c.Model, c.Effort = w.Agent, w.Model, w.Effort
@@ -119,8 +120,8 @@ type Sandboxes interface {
 	// Of returns the sandbox for work in a directory, or "" for this host. The owner can configure that each
 	// conversation has a sandbox of its own. Of then returns the sandbox of conv.
 	Of(dir string, conv ConversationID) cli.Sandbox
-	// Forced returns the sandbox for an order that requires one (SandboxDocker), in a project whose policy requires
-	// none.
+	// Forced returns the sandbox for a turn with Wants.Sandbox SandboxDocker, in a project whose policy requires no
+	// sandbox.
 	Forced(dir string, conv ConversationID) (cli.Sandbox, error)
 }
 
@@ -137,7 +138,8 @@ func (w Wants) Shown() Wants {
 	return w
 }
 
-// AsPrompt returns a copy of the settings for a new text, which the agent must read as a prompt and not as a command.
+// AsPrompt returns a copy of the settings without the task and title of a command, such as a compaction. The agent then
+// reads the text of the turn as a prompt.
 func (w Wants) AsPrompt() Wants {
 	if w.Task != cli.TaskPrompt {
 		w.Task, w.Title = cli.TaskPrompt, ""

@@ -11,7 +11,7 @@ import (
 // without a turn.
 type Outsider struct {
 	Name   string // name of the token with which the program logs in
-	Number int    // number of that token, from 1
+	Number int    // number of the token, from 1
 	Owner  PersonID
 	Dir    string // working directory for the program; empty means the configured default
 }
@@ -44,8 +44,8 @@ func (a ApprovalRequest) Outsider() string {
 
 // Outsiders lets programs outside of turns use ductor's tools. *conversation.Engine implements it.
 type Outsiders interface {
-	// OpenOutside returns an ActiveTurn for one call of an Outsider. The call ends when ctx is done. The owner decides
-	// each request in the chat, because the permission mode is never more than ask. AskUser and AskFor accept the turn
-	// until the caller calls end. end waits until no agent works for the call any more.
+	// OpenOutside returns an ActiveTurn for one call of an Outsider. The call ends when ctx is done. The permission
+	// mode is at most ask, so the owner decides each request in the chat. The ID of the turn is valid for AskUser and
+	// AskFor until the caller calls end. end waits until no agent works for the call any more.
 	OpenOutside(ctx context.Context, o Outsider) (_ ActiveTurn, end func(), err error)
 }

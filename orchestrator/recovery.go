@@ -50,8 +50,8 @@ func (a Action) Mode() (cli.PermissionMode, bool) {
 	return cli.PermissionMode(mode), ok
 }
 
-// Apply changes the account or the permission mode of a conversation if the action does so before it runs the prompt of
-// the turn again.
+// Apply changes the account or the permission mode of the conversation for an action from ActionAccount or ActionMode.
+// For other actions, it does nothing.
 func (a Action) Apply(c *Conversation, t Turn) {
 	if account, ok := a.Account(); ok {
 		c.Settings.Accounts = c.Settings.Accounts.With(t.Agent, account)

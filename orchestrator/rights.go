@@ -15,7 +15,8 @@ type RightsOf string
 // RightsOf values. The permission mode and the rules of the chat apply only with RightsOfChat and RightsOfPress.
 const (
 	RightsOfChat RightsOf = "" // the permission mode and the rules of the conversation apply
-	// RightsOfMember is for a group member who is not a user of ductor. The mode is at most ask, and no rules apply.
+	// RightsOfMember is for a group member who is not a user of ductor. The mode never allows more than ask does, and
+	// no rules apply.
 	RightsOfMember RightsOf = "member"
 	RightsOfJob    RightsOf = "job" // only the configuration of the job applies; users are not asked for permission
 	// RightsOfPress is for a turn that a user scheduled by pressing a button. The mode and rules of the conversation
@@ -24,7 +25,7 @@ const (
 	// RightsOfTerminal is for an agent in a terminal. The user at the terminal allows each tool call. Modes and rules
 	// of a chat do not apply.
 	RightsOfTerminal RightsOf = "terminal"
-	// RightsOfOutside is for an Outsider. The mode is at most ask, and no rules apply.
+	// RightsOfOutside is for a call of an Outsider. The mode never allows more than ask does, and no rules apply.
 	RightsOfOutside RightsOf = "outside"
 )
 
@@ -33,8 +34,8 @@ const (
 // conversation.
 type Rights struct {
 	Of RightsOf
-	// Mode depends on Rights.Of. For RightsOfJob it is the permission mode; empty means the configured default, but at
-	// most ask. For RightsOfPress it is an upper limit for the conversation's mode.
+	// For RightsOfJob, Mode is the permission mode. If it is empty, the mode is the stricter of the configured default
+	// and ask. For RightsOfPress, Mode is an upper limit for the conversation's mode.
 	Mode cli.PermissionMode `toml:"permission" check:"plan|ask|accept-edits|auto|bypass"`
 	// Rules and Tools apply only to RightsOfJob.
 	Rules []string `toml:"rules"` // patterns of allowed requests; see approval.CheckRights

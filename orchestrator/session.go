@@ -40,10 +40,13 @@ type Session struct {
 // session belongs to a session of ductor. The record also contains which entries of ductor's session the agent has
 // seen.
 type AgentSession struct {
-	ID   cli.AgentSessionID
-	Told cli.TurnID // the last of the agent's own entries whose prompt it accepted; empty for none
-	UpTo int64      // number of the last entry in the prompts that the agent accepted
-	// Offered is the number of the last entry in a prompt that was sent, but that the agent has not accepted yet.
+	ID cli.AgentSessionID
+	// Told is the agent's latest own entry, counting only entries whose prompt the agent accepted. It is empty for
+	// none.
+	Told cli.TurnID
+	UpTo int64 // number of the newest entry before Told that the agent has seen
+	// If a prompt was sent, and the agent has not accepted the prompt yet, Offered is the number of the newest entry in
+	// that prompt.
 	Offered int64
 	// Terminal is true if a user began the agent session in a terminal. The other agents have not seen what happened in
 	// the terminal.

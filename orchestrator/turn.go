@@ -82,8 +82,8 @@ type Entry struct {
 	// Number is the position of the entry in its session. An entry gets its number when it ends; before, Number is 0.
 	Number int64
 	UpTo   int64 // Number of the newest entry in the history that the agent got with the prompt
-	// Seen is set on an entry of the history if it is unknown whether the agent has already seen the entry. The store
-	// does not contain Seen.
+	// Seen marks an entry of the history that the agent may have seen already. It is only for the text of the prompt:
+	// the store does not contain Seen.
 	Seen bool
 }
 
@@ -124,10 +124,10 @@ type Turn struct {
 	Crashes int
 }
 
-// MayJoin reports whether ductor may add the prompt of this waiting turn to a running turn. The argument first is the
-// message that started the running turn. The running agent must not get a command, a prompt with other rights, or a
-// prompt for another agent. A prompt that names an agent is for the same agent only if it belongs to the first message (see
-// Prompt.PartOf).
+// MayJoin reports whether ductor may add the prompt of this waiting turn to a running turn. first is the ID of the
+// message that started the running turn. A command may not join, and neither may a prompt without the rights of the
+// chat. A prompt that names an agent may join only if it belongs to the message with the ID first (see Prompt.PartOf),
+// because both then have the same agent.
 func (t Turn) MayJoin(first int) bool {
 	together := t.Prompt.PartOf != 0 && t.Prompt.PartOf == first
 	return t.Wants.Task == cli.TaskPrompt && t.Prompt.Rights.OfChat() && (t.Wants.Agent == "" || together)

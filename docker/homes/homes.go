@@ -152,8 +152,8 @@ func create(all *os.Root, name string, in io.Reader) error {
 	}
 }
 
-// putFile writes a file, unless the existing file is as new. It replaces the file atomically, because an agent may be
-// reading it.
+// putFile writes a file, unless the existing file has the same or a later modification time. It replaces the file
+// atomically, because an agent may be reading it.
 func putFile(home *os.Root, h *tar.Header, content io.Reader) error {
 	if info, err := home.Stat(h.Name); err == nil && !info.ModTime().Before(h.ModTime) {
 		return nil

@@ -40,7 +40,7 @@ func pattern(text string) *regexp.Regexp {
 type form struct {
 	pattern  *regexp.Regexp
 	timed    bool                           // the sentence ends with times of day
-	weekdays string                         // weekdays in cron's notation, if the form alone determines them
+	weekdays string                         // weekdays in cron's notation; empty if the sentence names them
 	convert  func(sentence) (string, error) // converts a sentence of this form to a line for Parse
 }
 
@@ -88,7 +88,7 @@ type incomplete struct {
 	text    string
 }
 
-// sentence is a sentence that matches a form.
+// sentence is a user's description of a schedule, and the form that matches it.
 type sentence struct {
 	form  form
 	now   time.Time         // in the time zone of the schedule

@@ -20,7 +20,7 @@ func (r *Relay) Call(ctx context.Context, tool string, args map[string]any) (str
 	ended := make(chan error, 1)
 	go func() {
 		err := r.Run(ctx, toRelay, fromRelay)
-		_ = fromRelay.CloseWithError(errors.Join(err, io.EOF)) // request returns this error
+		_ = fromRelay.CloseWithError(errors.Join(err, io.EOF)) // ends the scanner of a waiting request
 		ended <- err
 	}()
 	defer func() {

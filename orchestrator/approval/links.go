@@ -74,7 +74,8 @@ func (r *Requests) inspect(a *orchestrator.ApprovalRequest) {
 	ctx, cancel := context.WithTimeout(r.life, inspectWait)
 	defer cancel()
 	t, project := r.turn.Turn, r.turn.Project
-	if r.own[a.AgentIDs[0]].of.Agent != "" { // a helper works without the settings of the project
+	// The request comes from a helper (see Helper). A helper works without the settings of the project.
+	if r.own[a.AgentIDs[0]].of.Agent != "" {
 		project = cli.WithoutProject
 	}
 	*a.Request = r.s.opts.Agents.ShowSkill(ctx, a.Agent, cli.Request{Sandbox: t.Sandbox, Session: string(t.Session),

@@ -67,8 +67,9 @@ func patternCovers(text string, a orchestrator.ApprovalRequest) bool {
 	return ok && plainCommand(command) && plainWords(p.command, rest, a.Links)
 }
 
-// harmlessUse reports whether a pattern without parentheses allows a request for its tool. Such a pattern allows no
-// commands, no wider permissions, and only those changes of files that the mode accept-edits allows.
+// harmlessUse reports whether a pattern that names only a tool, such as "Read", allows a request of that tool. Such a
+// pattern never allows commands or wider permissions. It allows changes of files only if the mode accept-edits allows
+// them.
 func harmlessUse(a orchestrator.ApprovalRequest) bool {
 	e := a.Request.Effect
 	return editsBelow(a) || len(a.Request.Changes) == 0 && e.Reach == cli.ReachTool && e.Shell == cli.NoShell

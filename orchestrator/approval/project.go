@@ -13,8 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// ProjectSettings reports whether a rule of the chat allows the agent settings in a turn's project. The rule must match
-// the current content of the settings.
+// ProjectSettings returns WithProject if a rule of the chat lets the agent use the agent settings of a turn's project.
+// The rule must match the current content of the settings. It returns EmptyProject if the project has no such settings.
 func (s *Service) ProjectSettings(ctx context.Context, conv orchestrator.ConversationID, t orchestrator.Turn,
 	dir string) (cli.ProjectSettings, error) {
 	asked, there := s.projectApproval(t, dir)

@@ -372,7 +372,7 @@ func hide(set *secrets.Set, a orchestrator.Approval) orchestrator.Approval {
 		p.Missing = hiddenPart
 	}
 	a.Request, a.Links, a.SessionRule = &p, shown.Links, ""
-	// A rule for project settings contains a hash of all values, so the removed secrets do not matter.
+	// Keep a rule for project settings: it contains only a hash of the settings, and so no secret.
 	if p.Tool != cli.ProjectTool {
 		a.Rule = ""
 	}

@@ -78,8 +78,8 @@ func matchPrefix(prefix, command string, links []orchestrator.Link) bool {
 	return ok && plainWords(prefix, rest, links)
 }
 
-// commandOf returns the command of a request that only runs this command in the turn's directory. For any other
-// request, it returns "".
+// commandOf returns the command of a request. It returns "" if the request also changes files, if the command runs
+// outside of the turn's directory, or if the request is a plan.
 func commandOf(a orchestrator.ApprovalRequest) string {
 	p := a.Request
 	if p.Tool == cli.PlanTool || len(p.Changes) > 0 || p.Effect.Dir != a.Dir {

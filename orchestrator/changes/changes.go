@@ -156,7 +156,7 @@ func (s *Service) mix(w *watch) {
 	}
 }
 
-// markBeside calls share if the other turn may have written after the turn of w started.
+// markBeside sets w.shared if the other turn may have written files while the turn of w was running.
 func (w *watch) markBeside(other *watch) {
 	other.mu.Lock()
 	wrote := other.writes.possible() && (other.to == 0 || w.from < other.to)

@@ -81,8 +81,8 @@ func (s *Service) Watch(t orchestrator.Turn, dir string, resumed bool) orchestra
 	return w
 }
 
-// dropOthers drops the repositories that are not in kept. It leaves the trees of the others as they are, because a newer
-// snapshot may have replaced them.
+// dropOthers keeps only the repositories in kept, with their trees. It takes the trees from b, because a newer snapshot
+// may have replaced the trees for which the refs were created.
 func (b *before) dropOthers(kept []*git.Repo) {
 	var repos []*git.Repo
 	var trees []orchestrator.SnapshotTree
@@ -116,7 +116,9 @@ func (w *watch) takeBefore(ctx context.Context) {
 	case w.resumed && trees[0].Before == "":
 		w.before.why = orchestrator.NoUndoLate
 	}
-	if w.resumed { // the replayed tools ran after the snapshot that the previous process took
+	// After a restart, ductor replays the events of the turn. The previous process took the snapshot before these tools
+	// ran, so none of them was too early.
+	if w.resumed {
 		clear(w.writes.early)
 	}
 	w.before.repos, w.before.trees = repos, trees
@@ -134,8 +136,8 @@ func (w *watch) takeBefore(ctx context.Context) {
 	w.before.dropOthers(kept)
 }
 
-// keepTrees creates a ref for each tree, and returns the repositories and trees without those repositories to which Git
-// must not write. If it must not write to the first one, keepTrees creates no refs.
+// keepTrees creates a ref for each tree. It returns the repositories and trees, except those in repositories to which
+// Git must not write. If Git must not write to repos[0], keepTrees creates no refs and returns nothing.
 func keepTrees(ctx context.Context, repos []*git.Repo, trees []orchestrator.SnapshotTree, ref string) (kept []*git.Repo,
 	of []orchestrator.SnapshotTree, err error) {
 	for i, r := range repos {

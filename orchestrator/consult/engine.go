@@ -131,7 +131,8 @@ type approach struct {
 	otherAnswers string       // answers of other models; sent after the question, but not stored with it
 }
 
-// asking contains a question for one agent, and the entry in which the question will be stored.
+// asking contains a question for one agent. The field entry is the session entry that will store the question and the
+// answer.
 type asking struct {
 	orchestrator.ConsultQuestion
 	by      approach

@@ -127,10 +127,11 @@ func quoted(steps []orchestrator.GroupStep) string {
 	return b.String()
 }
 
-// Estimates of tokens. The true numbers differ between agents, and ductor does not know them before it asks an agent.
+// Typical numbers of tokens, for Estimate. The true numbers differ between agents, and ductor does not know them before
+// it asks an agent.
 const (
-	usualStart  = 15_000 // the system prompt of an agent, with its tools
-	usualAnswer = 800    // one answer
+	usualStart  = 15_000 // tokens of an agent's system prompt, with its tools
+	usualAnswer = 800    // tokens of one answer
 )
 
 // Estimate implements orchestrator.Consults.

@@ -8,8 +8,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// place returns a request with the environment and the directory in which a question is answered. The agent of a turn
-// must not reach another environment by a question, for example after a user chose another project for the next turn.
+// place returns a request with the environment and the directory in which a question is answered. If the agent of a
+// turn asks, these are the ones of the turn: a user may already have chosen another project for the next turn, and the
+// agent must not get access to that project. If a user asks, these are the ones of the next turn.
 func (e *Engine) place(ctx context.Context, q orchestrator.ConsultQuestion) (cli.Request, error) {
 	if q.For != nil {
 		return placeOf(q.For.Request), e.opts.CheckDir(q.For.Request.Dir)

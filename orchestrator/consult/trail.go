@@ -10,8 +10,10 @@ import (
 // trail writes the tools of a consulted agent to the audit log. Only the goroutine that reads the agent's output uses
 // it.
 type trail struct {
-	e    *Engine
-	of   orchestrator.AuditEntry // template for the entries; Call is the ID of the agent's turn
+	e *Engine
+	// of is a template for the entries. Its field Call is a unique ID of the consultation. The method call adds the ID
+	// of the tool call.
+	of   orchestrator.AuditEntry
 	hide func(text string) string
 
 	tools map[cli.ToolID]cli.ToolStarted

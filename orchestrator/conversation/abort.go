@@ -45,11 +45,12 @@ func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Pr
 	return err
 }
 
-// recordAbort stores an abort. If the write fails, record repeats it later. Without the stored abort, the next process
-// would continue the aborted turns.
+// recordAbort stores an abort. If the write fails, recordAbort returns the error and retries the write in the
+// background. Without the stored abort, the next process would continue the aborted turns.
 func (e *Engine) recordAbort(ctx context.Context, ending, dropped []cli.TurnID, handled orchestrator.Handled) error {
 	_, err := e.record(context.WithoutCancel(ctx), e.log, func(ctx context.Context) error {
-		// After a failed write, the caller notifies the user. So a repeated write must not store the notices.
+		// If the first write fails, the caller tells the user. So store the notices only with the first write: after a
+		// later write, they would tell the user a second time.
 		defer func() { handled.Notices = nil }()
 		return e.opts.Store.AbortTurns(ctx, ending, dropped, handled)
 	})
@@ -102,8 +103,8 @@ func (e *Engine) Stopping(id orchestrator.ConversationID) (s *orchestrator.Stopp
 	return s
 }
 
-// abort aborts the running turns and empties the queue. It passes a report to the function answer, which returns
-// updates and messages. abort stores them together with the abort, in one transaction.
+// abort aborts the running turns and empties the queue. It calls answer with a report of what it aborted. In one
+// transaction, abort stores the abort together with the updates and messages that answer returns.
 //
 // first is the turn that Stop has just aborted, or nil. This turn may have ended in the meantime.
 func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *orchestrator.Stopping,

@@ -33,7 +33,8 @@ func (e *Engine) bypassed(c orchestrator.Conversation, in cli.Sandbox) bool {
 }
 
 // bypassOver ends the bypass whose end is the given time. It does nothing if a user has started another bypass since
-// then. A timer calls bypassOver, so changes of the wall clock do not matter.
+// then. bypassOver does not compare the time with the wall clock, which may have been changed: its timer has measured
+// the duration of the bypass.
 func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID, end time.Time) {
 	c, err := e.conversation(id)
 	if err != nil || !e.open() {

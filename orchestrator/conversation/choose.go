@@ -91,8 +91,8 @@ func (e *Engine) repeatAfter(ctx context.Context, t orchestrator.Turn, what orch
 		}, what.Audit(by.Person)...); err != nil {
 			return err
 		}
-		// Append the turn after the change. Because append marks the press as handled, a crash between append and a
-		// later change would lose the change.
+		// First save the change, then append the turn. append marks the press as handled. So if ductor crashed after
+		// append, it would not repeat the press, and an unsaved change would be lost.
 		if receipt, err = c.append(ctx, &again); err != nil {
 			err = errors.Join(err, e.opts.Store.SaveConversation(ctx, before))
 		}

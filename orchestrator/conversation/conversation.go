@@ -128,7 +128,8 @@ type running struct {
 func (c *conversation) id() orchestrator.ConversationID { return *c.at.Load() }
 
 // do runs f in the conversation's inbox, and then starts the next turn if possible. No other function in the inbox runs
-// in between. So an abort after do finds the next turn running. Functions in the inbox must not call do.
+// between f and that start. So if f adds a turn to an idle conversation, a later abort finds this turn running.
+// Functions in the inbox must not call do.
 //
 // If another conversation absorbed this one, do uses the inbox of that conversation, and passes that conversation to f.
 func (c *conversation) do(f func(*conversation)) {

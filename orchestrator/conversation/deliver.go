@@ -18,8 +18,8 @@ type delivery struct {
 	show   func(context.Context, orchestrator.Outcome) error
 	// begun is called as soon as an abort can stop the delivery. It may be nil.
 	begun func()
-	// changed computes the file changes of the turn, or is nil if the turn changed no file. ductor calls it once the
-	// chat shows the outcome. Then it calls amend, which adds the changes to the message in the chat.
+	// changed computes the file changes of the turn. It is nil if the turn changed no file. ductor calls changed after
+	// the chat shows the outcome, and then calls amend to add the changes to the message in the chat.
 	changed func(context.Context) orchestrator.Changed
 	amend   func(context.Context, orchestrator.Outcome) error
 }
@@ -85,7 +85,7 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, amended <
 		log := e.log.With("turn", t.ID)
 		wanted := true
 		delivered := e.retryUntilDone(log, "outcome-not-delivered", func() error {
-			defer tried() // the next outcome need not wait for a second try
+			defer tried() // after one attempt, successful or not, the next outcome may be shown
 			err := d.show(ctx, t.Outcome)
 			if wanted = err == nil || context.Cause(ctx) != errNotWanted; !wanted {
 				return nil

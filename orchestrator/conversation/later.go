@@ -46,8 +46,8 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	receipt.At, err = e.scheduleLaterFor(ctx, r.turn, at, by)
 	created := err == nil
 	if errors.Is(err, orchestrator.ErrRepeated) {
-		// If the job exists, the user pressed the button before, or ductor crashed while it handled this press. The
-		// turn must still be stopped. If no job exists, another turn already repeats the prompt.
+		// If the job exists, an earlier press of the button created it, or this press before ductor crashed. The turn
+		// must still be stopped. If no job exists, another turn already repeats the prompt.
 		_, err = e.opts.Jobs.Job(ctx, orchestrator.LaterJob(id), by.Conversation)
 		if errors.Is(err, orchestrator.ErrNoJob) {
 			err = orchestrator.ErrRepeated
@@ -63,9 +63,9 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	return receipt, err
 }
 
-// scheduleLaterFor calls scheduleLater for a user who pressed a button. The job gets the rights of the chat only if
-// both the turn and the user have them. Its permission mode is then at most the mode that the chat has now, and never
-// bypass.
+// scheduleLaterFor calls scheduleLater for a user who pressed a button. If the turn and the user both have the rights
+// of the chat, so does the job. Its permission mode is then at most the current mode of the chat, or ask if that mode
+// is bypass.
 func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at time.Time,
 	by orchestrator.Press) (scheduled time.Time, err error) {
 	err = e.do(by.Conversation, func(c *conversation) error {
@@ -111,8 +111,9 @@ func (c *conversation) RunLater(ctx context.Context, t orchestrator.Turn, at tim
 	return err
 }
 
-// cancelRetries makes ductor stop trying a turn again. It cancels the retries of a running turn, and the job that would
-// run the turn later. Receipt.Turn is the turn if the buttons of its card will change, and otherwise empty.
+// cancelRetries prevents further attempts of a turn. If the turn is running, cancelRetries cancels its retries. If it
+// has ended, cancelRetries deletes the job that would run its prompt later. Receipt.Turn is empty if the caller must
+// remove the buttons of the turn's card.
 func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Receipt,
 	error) {
 	t, err := e.endedTurn(ctx, id, by)

@@ -137,10 +137,11 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 	}
 	redelivered := make(chan struct{})
 	c.do(func(c *conversation) {
-		// If a turn was running, start it at once, so that an abort finds it. This turn itself waits until redelivered
-		// is closed.
+		// If a turn was running before the restart, make it the running turn at once, so that an abort finds it. Its
+		// goroutine waits until redelivered is closed.
 		c.start = start{later: len(ran) == 0, redelivered: redelivered}
-		for i := range wait { // if another turn was running, the waiting turns have no cards
+		// A queued turn can have a card only if it was about to start, and so only if no other turn was running.
+		for i := range wait {
 			wait[i].cardOpened = len(ran) == 0
 		}
 		c.queue = slices.Concat(c.queue, ran, wait)

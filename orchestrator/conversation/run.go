@@ -44,7 +44,8 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 		return
 	}
 	r.openCard()
-	if w.remains != cli.RemainsRun { // if the agent is still running, its card already shows the notes
+	// If the agent outlived a restart of ductor, the card of the turn already shows the notes.
+	if w.remains != cli.RemainsRun {
 		r.showNotes(p)
 	}
 	result, promptSent := r.running.Run(p.req)

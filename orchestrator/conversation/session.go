@@ -178,7 +178,7 @@ func (e *Engine) Move(ctx context.Context, s orchestrator.Session, to orchestrat
 func (e *Engine) MoveChat(ctx context.Context, from, to int64) error {
 	was, is := orchestrator.ConversationID{Chat: from}, orchestrator.ConversationID{Chat: to}
 	c, err := e.conversation(was)
-	if err != nil { // the engine is closed, but the next process needs the new ID
+	if err != nil { // the engine is closed, so only store the new chat ID for the next process
 		return e.opts.Store.MoveChat(ctx, from, to)
 	}
 	// While this function runs in the inbox, no turn can be stored. So no turn gets the old ID after the data has

@@ -191,8 +191,8 @@ func (e *Engine) EditQueued(ctx context.Context, id orchestrator.ConversationID,
 	return edited, err
 }
 
-// ofMessage returns the index of the waiting turn with the prompt from a message, or -1. It searches from the end of the
-// queue: a compaction that a user chose for the failed turn of the message waits before the turn that repeats the prompt.
+// ofMessage returns the index of the waiting turn with the prompt from a message, or -1. It searches from the end of
+// the queue: compactFirst queues two turns for the same message, a compaction and then the turn with the prompt.
 func (c *conversation) ofMessage(message int) int {
 	for i, w := range slices.Backward(c.queue) {
 		if w.turn.Prompt.Message == message {
@@ -216,8 +216,8 @@ func (c *conversation) updatePrompt(ctx context.Context, i int, text string,
 }
 
 // cancelRemoved cancels a turn that was removed from the queue: it records that the turn will not run, and removes the
-// turn's message from the chat. If the write fails, record repeats it later. If ductor ends before that, the next
-// process may run the turn.
+// turn's message from the chat. If the write fails, cancelRemoved retries the write in the background. If ductor ends
+// before a write succeeds, the next process may run the turn.
 func (e *Engine) cancelRemoved(w waiting) {
 	log := e.log.With("turn", w.turn.ID)
 	if _, err := e.record(context.WithoutCancel(e.life), log, func(ctx context.Context) error {
@@ -281,9 +281,9 @@ func (e *Engine) SubmitOrder(ctx context.Context, order orchestrator.Order) erro
 	return err
 }
 
-// repeatedBy returns the earlier turn whose prompt this order runs again, after the end of a usage limit (see
-// LaterJob). It returns "" if the order does not come from such a job, if a user has changed the job's prompt, or if an
-// earlier run of the job repeats the turn already.
+// repeatedBy returns the ID of the earlier turn if the order comes from a LaterJob, which runs the prompt of that turn
+// again after the end of a usage limit. It returns "" for other orders, if a user has changed the prompt of the job, or
+// if another turn already repeats the earlier turn.
 func (e *Engine) repeatedBy(ctx context.Context, order orchestrator.Order) (cli.TurnID, error) {
 	id, later := order.Wants.Job.Repeats()
 	if !later {

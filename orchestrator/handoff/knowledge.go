@@ -56,7 +56,7 @@ func NewKnowledge(store AgentSessions, entry orchestrator.Turn, own orchestrator
 // Own returns the record of the agent's own session and of the entries that it has seen.
 func (k *Knowledge) Own() orchestrator.AgentSession { return k.own }
 
-// UpTo returns the number of the newest entry that the agent has seen once it accepts the prompt.
+// UpTo returns the number of the newest entry that the agent will have seen when it accepts the prompt.
 func (k *Knowledge) UpTo() int64 { return k.upTo }
 
 // Accepted reports whether the agent accepted the prompt.
@@ -99,8 +99,8 @@ func (k *Knowledge) Missed(entries []orchestrator.Turn) (missed []orchestrator.T
 // IsCompaction reports whether a turn only compacts an agent's context. Such a turn is of no interest to other agents.
 func IsCompaction(t orchestrator.Turn) bool { return t.Wants.Task == cli.TaskCompact }
 
-// knownWithoutPrompt reports whether the agent knows a turn although it never reported that it accepted the prompt.
-// This is so for the agent's own commands, and for messages that were added to another turn.
+// knownWithoutPrompt reports whether the turn is in the agent's own history although the agent never reported that it
+// accepted the prompt. This applies to the agent's own commands, and to messages that were added to another turn.
 func knownWithoutPrompt(t orchestrator.Turn) bool {
 	return t.Wants.Task != cli.TaskPrompt || t.State == orchestrator.TurnSteered
 }

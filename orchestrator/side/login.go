@@ -156,7 +156,8 @@ func (d *LoginDesk) UseToken(ctx context.Context, by orchestrator.Press, env orc
 	}
 	agent, of := env.Agent, env.Account.Of(env.Agent)
 	at.Session, at.Sandbox, at.Accounts = "log-in", env.Sandbox, at.Accounts.With(agent, env.Account)
-	// A token applies in all environments, so check only one token of an account at a time.
+	// A token under test is active in all environments of the account. A second test would replace the token of the
+	// first, so allow only one test at a time.
 	if _, tries := d.trying.LoadOrStore(of, true); tries {
 		return orchestrator.ErrStillOpen
 	}

@@ -65,8 +65,10 @@ func (a *attempt) run() cli.Result {
 	req := a.req // a copy, because a.req may change while the attempt runs
 	a.known = handoff.NewKnowledge(a.runner.opts.Store, a.turn, a.start.Session.AgentSessions[a.turn.AgentEnv()])
 	project := a.req.Project
+	// The agent was started before a restart, and may be using the settings of the project. Approvals then show the
+	// skills of the project, too.
 	if a.resumes {
-		project = cli.WithProject // the agent may use the settings; this only affects what approvals show
+		project = cli.WithProject
 	}
 	redactor := NewRedactor(a.runner.opts.Spawn, func() *secrets.Set { return a.runner.opts.Secrets(req) })
 	a.Events.Redact(redactor)
@@ -78,7 +80,7 @@ func (a *attempt) run() cli.Result {
 	a.loadLimits()
 	result := a.ask()
 	if a.known.Accepted() && (a.handed.LeftOut > 0 || a.handed.Shortened) {
-		// If the agent has sent no event, the card does not show the history yet.
+		// event shows the history with the first event of the answer. If there was none, show the history now.
 		a.showHanded()
 	}
 	a.requests.Drain()
@@ -99,7 +101,8 @@ func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Cont
 		for {
 			t.Entry.UpTo = a.known.UpTo()
 			ok, err := a.runner.opts.Store.StartTurn(ctx, t, at)
-			// StartTurn may run again in the middle of the turn. Sending must run only once, before the prompt is sent.
+			// recordStart's function can be called again while the turn runs. Call Sending only before the prompt is
+			// sent.
 			if ok && err == nil && !a.promptSent.Load() {
 				err = a.known.Sending(ctx)
 			}
@@ -148,7 +151,7 @@ func (a *attempt) event(ev cli.Event) {
 		return // the card shows the outcome later, after the outcome is stored
 	}
 	a.Events.Event(ev)
-	a.requests.HandleEvent(ev) // after Event, so that the card shows a question before its answer
+	a.requests.HandleEvent(ev) // after Events.Event, so that the card shows a question before its answer
 }
 
 // ask sends the prompt to the agent. If the agent session to continue no longer exists, ask starts a new one.

@@ -14,7 +14,7 @@ import (
 // followUps records which further attempts a turn has made after a failure.
 type followUps struct {
 	repeated    bool // the same agent tried once more, without a pause
-	substituted bool // another agent tried
+	substituted bool // another agent made an attempt
 	retries     int  // number of further tries by the same agent, each after a pause
 }
 

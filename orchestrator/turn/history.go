@@ -102,7 +102,7 @@ func (a *attempt) addContext() {
 }
 
 // missed lists the entries of the session that the prompt must contain as history. If this turn repeats earlier turns,
-// the list contains only the answers of those turns, because their prompt is also the prompt of this turn.
+// missed leaves out the prompts of those turns, and keeps their answers: this turn sends the same prompt again.
 func (a *attempt) missed() ([]orchestrator.Turn, error) {
 	s, own := a.start.Session, a.known.Own()
 	if own.Told != "" && a.start.Last == (Last{s.ID, s.Totals.Messages, own.Told}) {

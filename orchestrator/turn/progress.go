@@ -10,7 +10,7 @@ import (
 // progress records the actions of the agent in the turn. They decide whether the turn may run again.
 type progress struct {
 	ran      bool                          // the agent wrote text, used a tool or asked a user
-	tools    map[cli.ToolID]bool           // tools that have started; the value is true once the tool runs
+	tools    map[cli.ToolID]bool           // started tools; the value is false if the tool waits for permission
 	asks     map[cli.ApprovalID]cli.ToolID // the tool of each permission request that no user has allowed yet
 	replaced []cli.Agent                   // agents that failed, so that another agent took over
 	limits   cli.AccountLimits

@@ -98,7 +98,7 @@ type Choice struct {
 	Account cli.Account // empty if Agent replaces the chosen agent; then the Conversation chooses the account
 	Model   cli.ModelID
 	Effort  cli.Effort
-	// Instead is the failure of the configured agent, if Agent runs the turn instead of it. Otherwise Instead is nil.
+	// Instead is set if Agent replaces the configured agent. It is then the failure of the configured agent.
 	Instead *cli.Failure
 }
 

@@ -109,7 +109,7 @@ func (p Places) Move(current, path string) (dir string, moves bool, err error) {
 		return "", false, err
 	}
 	here, err := filepath.EvalSymlinks(current)
-	return dir, err != nil || here != dir, nil // a current directory that is gone is another one
+	return dir, err != nil || here != dir, nil // if the current directory no longer exists, dir is another one
 }
 
 // CheckDir checks the directory of a session again before each turn, because an agent may have replaced it by a

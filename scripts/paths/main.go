@@ -59,7 +59,7 @@ const (
 	quiet = 3 * time.Second
 	// rounds is the number of deltas, and of aborts, that are compared.
 	rounds = 4
-	// mostDelta and mostAbort are the maximum numbers of functions on the two paths. Never raise them.
+	// mostDelta and mostAbort limit the number of functions that run for a delta and for an abort. Never raise them.
 	mostDelta, mostAbort = 325, 790
 )
 

@@ -17,7 +17,7 @@ type Inbox[T any] struct {
 	joined *Inbox[T] // the inbox passed to Join, or nil; only functions in this inbox access it
 
 	mu       sync.Mutex // guards messages only; not held while a function runs
-	messages []message  // the first one runs now
+	messages []message  // messages[0] is being handled
 }
 
 // New returns an empty Inbox.
