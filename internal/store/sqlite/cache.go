@@ -25,6 +25,9 @@ type cachedRow struct {
 // maxCached limits the number of cached rows. The map of changes may have twice as many entries.
 const maxCached = 1024
 
+// maxCachedBytes limits the length of a cached []byte. Longer values are not cached.
+const maxCachedBytes = 1 << 10
+
 func newRowCache() *rowCache {
 	return &rowCache{changes: map[string]uint64{}, rows: map[string]cachedRow{}}
 }
@@ -70,6 +73,9 @@ func (k *rowCache) get(of Source) (value any, last uint64) {
 }
 
 func (k *rowCache) store(of Source, row cachedRow) {
+	if data, ok := row.value.([]byte); ok && len(data) > maxCachedBytes {
+		return
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.rows) >= maxCached {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -97,6 +98,26 @@ func TestChangedTable(t *testing.T) {
 	} {
 		if got := changedTable(query); got != table {
 			t.Errorf("%q changes %q, want %q", query, got, table)
+		}
+	}
+}
+
+// The cache stays small, although it holds many rows.
+func TestLongValuesAreNotCached(t *testing.T) {
+	db := newDB(t)
+	for name, length := range map[string]int{"short": maxCachedBytes, "long": maxCachedBytes + 1} {
+		source := Source{Name: name, Tables: []string{"items"}}
+		content := bytes.Repeat([]byte("x"), length)
+		must(t, db.WriteLazily(t.Context(), func(tx *Tx) error {
+			_, err := tx.Exec(insert, name, content)
+			return err
+		}))
+		got, err := OneCached(t.Context(), db, source, Value[[]byte], `SELECT content FROM items WHERE name = ?`, name)
+		if err != nil || len(got) != length {
+			t.Errorf("%s: %d bytes (%v)", name, len(got), err)
+		}
+		if cached, _ := db.writer.cache.get(source); (cached != nil) != (name == "short") {
+			t.Errorf("%s: cached: %v", name, cached != nil)
 		}
 	}
 }
