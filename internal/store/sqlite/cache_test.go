@@ -26,10 +26,7 @@ func TestLawCachedRowsEqualTheFile(t *testing.T) {
 					return err
 				},
 				func(tx *Tx) error { _, err := tx.Exec(`UPDATE items SET content = ?`, content); return err },
-				func(tx *Tx) error {
-					_, err := tx.ExecRow(name, `DELETE FROM items WHERE name = ?`, name)
-					return err
-				},
+				func(tx *Tx) error { _, err := tx.ExecRow(name, `DELETE FROM items WHERE name = ?`, name); return err },
 				func(tx *Tx) error {
 					var changed string
 					err := tx.Row(`UPDATE items SET content = ?
@@ -70,8 +67,23 @@ func TestLawCachedRowsEqualTheFile(t *testing.T) {
 					rt.Fatalf("%s is kept as %s, was %s and is %s", name, got, before, after)
 				}
 			}
+			checkAllRows(rt, db)
 		}
 	})
+}
+
+// checkAllRows compares the cached rows of a whole table with the file.
+func checkAllRows(t *rapid.T, db *DB) {
+	const query = `SELECT name || content FROM items ORDER BY name`
+	file := func() string {
+		all, err := Many(t.Context(), db, Value[string], query)
+		return found(fmt.Sprint(all), err)
+	}
+	before := file()
+	all, err := ManyCached(t.Context(), db, []string{"items"}, Value[string], query)
+	if got, after := found(fmt.Sprint(all), err), file(); got != before && got != after {
+		t.Fatalf("all rows are kept as %s, were %s and are %s", got, before, after)
+	}
 }
 
 // found describes the result of reading a row.
