@@ -170,10 +170,11 @@ func (a ApprovalAsked) Names(files []string, dir string, words []string) bool {
 	for _, f := range a.Fields {
 		texts = append(texts, f.Value)
 	}
-	slices.Sort(texts)
-	texts = slices.Compact(texts) // remove duplicates, because resolving each text as a path is slow
-	return slices.ContainsFunc(a.Changes, func(c FileChanged) bool { return Touches(files, dir, c.Path) }) ||
-		slices.ContainsFunc(texts, func(text string) bool { return namesOne(files, dir, text) })
+	paths := pathsIn(texts)
+	for _, c := range a.Changes {
+		paths = append(paths, c.Path)
+	}
+	return anyTouches(files, dir, paths)
 }
 
 // DistinctParts returns the fields of the request and the values of its input, ordered by name. It omits labels, which

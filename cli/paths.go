@@ -66,10 +66,21 @@ func visible(dir, path string) bool {
 // Touches reports whether path is one of the given files or directories, or lies below one of them. It checks path as
 // given and with links resolved. path may be relative to dir, or start with "~/". files must be absolute, with links
 // resolved.
-func Touches(files []string, dir, path string) bool {
-	path = Absolute(dir, path)
-	real := RealPath(path)
-	return slices.ContainsFunc(files, func(file string) bool { return Lies(path, file) || Lies(real, file) })
+func Touches(files []string, dir, path string) bool { return anyTouches(files, dir, []string{path}) }
+
+// anyTouches reports whether Touches returns true for one of the paths.
+func anyTouches(files []string, dir string, paths []string) bool {
+	if len(files) == 0 {
+		return false
+	}
+	all := make([]string, len(paths))
+	for i, path := range paths {
+		all[i] = Absolute(dir, path)
+	}
+	all = append(all, rooted.RealPaths(all)...)
+	return slices.ContainsFunc(all, func(path string) bool {
+		return slices.ContainsFunc(files, func(file string) bool { return Lies(path, file) })
+	})
 }
 
 // Absolute returns an absolute path. A path that starts with "~/" is relative to the home directory; other relative
@@ -94,14 +105,13 @@ func Relative(dir, path string) string {
 	return path
 }
 
-// pathBytes is the greatest length of a text that namesOne treats as a path.
+// pathBytes is the greatest length of a text that pathsIn returns as a path.
 const pathBytes = 4096
 
 // Names reports whether a JSON string in a tool's input is a path to one of the given files or directories, or below
 // one of them; see Touches. It does not search the words of command lines.
 func Names(files []string, dir string, input json.RawMessage) bool {
-	return len(files) > 0 && slices.ContainsFunc(textsIn(input),
-		func(text string) bool { return namesOne(files, dir, text) })
+	return len(files) > 0 && anyTouches(files, dir, pathsIn(textsIn(input)))
 }
 
 // textsIn returns all strings in a tool's input that are not keys. It returns nil if the input is not valid JSON.
@@ -129,10 +139,16 @@ func appendTexts(texts []string, v any) []string {
 	return texts
 }
 
-// namesOne reports whether text is a path to one of the given files or directories, or below one of them; see Touches.
-func namesOne(files []string, dir, text string) bool {
-	return text != "" && len(text) <= pathBytes && !strings.Contains(text, "\n") &&
-		Touches(files, dir, strings.TrimPrefix(text, "file://"))
+// pathsIn returns the texts that can be paths, each once, in order.
+func pathsIn(texts []string) []string {
+	texts = slices.DeleteFunc(texts, func(text string) bool {
+		return text == "" || len(text) > pathBytes || strings.Contains(text, "\n")
+	})
+	for i, text := range texts {
+		texts[i] = strings.TrimPrefix(text, "file://")
+	}
+	slices.Sort(texts)
+	return slices.Compact(texts)
 }
 
 // KeptFile returns the path at which Keep stores content. The file name consists of kind, a hash of content, and ext.

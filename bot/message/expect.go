@@ -2,7 +2,7 @@ package message
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"time"
 
 	"ductor/orchestrator"
@@ -62,7 +62,7 @@ type asking struct {
 }
 
 func askingKey(in orchestrator.ConversationID, user orchestrator.PersonID) string {
-	return fmt.Sprint("expects@", in.Key(), "/", user)
+	return "expects@" + string(in.Key()) + "/" + strconv.FormatInt(int64(user), 10)
 }
 
 // Save stores e as the last expectation of its user in a conversation. The message that asks has an ID or, before it is

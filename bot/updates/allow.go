@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"ductor/internal/paircode"
 	"ductor/orchestrator"
@@ -97,9 +98,12 @@ func (a Allow) moves(m *wireMessage) bool {
 	return m.MigratedTo != 0 && m.Chat.Type == "group" && slices.Contains(a.Policy().AllowedGroups, m.Chat.ID)
 }
 
+// joinPatience limits how long the poller waits for the store to check an invitation.
+const joinPatience = 5 * time.Second
+
 // joins registers an unknown user who accepts an invitation, and returns true if it has registered the user. The update
 // must be a message "/start CODE" in a private chat. joins asks the store only if the code has a valid form.
-func (a Allow) joins(ctx context.Context, w *wireUpdate) bool {
+func (a Allow) joins(w *wireUpdate) bool {
 	m := w.Message
 	if a.Joins == nil || m == nil || m.From == nil || m.From.IsBot || m.SenderChat != nil || m.Chat.Type != "private" ||
 		m.Chat.ID != m.From.ID || originOf(m) != "" {
@@ -107,7 +111,12 @@ func (a Allow) joins(ctx context.Context, w *wireUpdate) bool {
 	}
 	code, ok := paircode.Sent(m.Text)
 	user := orchestrator.PersonID(m.From.ID)
-	return ok && !a.listed(user) && a.Joins.Join(ctx, user, m.From.name(), code)
+	if !ok || a.listed(user) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), joinPatience)
+	defer cancel()
+	return a.Joins.Join(ctx, user, m.From.name(), code)
 }
 
 // roleOf returns the role of a user. The caller must have called permits for the user.

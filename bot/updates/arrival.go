@@ -31,7 +31,7 @@ func (r *Router) arrive(u orchestrator.Update) (a *arrival) {
 			a = nil
 		}
 	}()
-	w, ok := r.gate.read(u)
+	w, ok := r.gate.readStripped(u)
 	if !ok || !r.gate.admits(&w) {
 		return nil // the settings may have changed since the update was stored
 	}

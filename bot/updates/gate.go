@@ -26,10 +26,16 @@ type gate struct {
 	refusals *refusals
 	// lost is the time when ductor lost its database, or zero. ductor does not handle earlier messages, because the
 	// previous process may have handled them already. The function dropped notifies the chat of such a message.
-	lost    time.Time
-	dropped func(*wireMessage)
-	hide    HideFunc // may be nil
-	log     *slog.Logger
+	lost     time.Time
+	dropped  func(*wireMessage)
+	hide     HideFunc // may be nil
+	log      *slog.Logger
+	stripped decodedUpdate // the last update that strip decoded; see readStripped
+}
+
+type decodedUpdate struct {
+	raw  []byte
+	wire wireUpdate
 }
 
 func newGate(allow Allow, now func() time.Time, log *slog.Logger) *gate {
@@ -46,6 +52,16 @@ func (g *gate) read(u orchestrator.Update) (w wireUpdate, ok bool) {
 		w.Message = w.Stopped.abort()
 	}
 	return w, true
+}
+
+// readStripped is like read, but does not decode the update again if strip has just decoded it.
+func (g *gate) readStripped(u orchestrator.Update) (w wireUpdate, ok bool) {
+	last := g.stripped
+	g.stripped = decodedUpdate{}
+	if last.raw != nil && bytes.Equal(last.raw, u.Raw) {
+		return last.wire, true
+	}
+	return g.read(u)
 }
 
 // admits reports whether the sender of an update may use the bot. If the sender may not use the bot, admits logs the
@@ -92,16 +108,6 @@ func (r *Router) moved(ctx context.Context, update int64, m *wireMessage) fate {
 	return taken
 }
 
-// joinPatience limits how long the poller waits for the store to check an invitation.
-const joinPatience = 5 * time.Second
-
-// joins reports whether the update is from an unknown user who accepts an invitation.
-func (g *gate) joins(w *wireUpdate) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), joinPatience)
-	defer cancel()
-	return g.allow.joins(ctx, w)
-}
-
 // strip returns the part of an update that ductor stores. If the sender may not use the bot, strip returns only the ID
 // of the update, so that strangers cannot fill the disk. If the update is Telegram's notice that the bot has pinned a
 // message, strip also deletes the notice from the chat.
@@ -110,6 +116,9 @@ func (g *gate) joins(w *wireUpdate) bool {
 // already have handled these messages. It notifies their senders.
 func (g *gate) strip(u orchestrator.Update) orchestrator.Update {
 	w, ok := g.read(u)
+	if ok {
+		g.stripped = decodedUpdate{u.Raw, w}
+	}
 	switch {
 	case !ok:
 	case w.Message != nil && w.Message.Pinned != nil && g.me.wrote(w.Message):
@@ -119,7 +128,7 @@ func (g *gate) strip(u orchestrator.Update) orchestrator.Update {
 		if g.admits(&w) {
 			g.dropped(w.Message)
 		}
-	case g.joins(&w):
+	case g.allow.joins(&w):
 		return u
 	case g.admits(&w):
 		return g.hidden(u, w.Message)

@@ -3,6 +3,7 @@ package updates
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"maps"
 	"strings"
@@ -149,6 +150,34 @@ func TestAStrangersUpdateIsStripped(t *testing.T) {
 		if got.ID != 9 || (got.Raw != nil) != c.kept {
 			t.Errorf("%s: %d bytes of update %d are kept", name, len(got.Raw), got.ID)
 		}
+	}
+}
+
+// The router handles an update as it is stored. It decodes the update again only if strip has changed it.
+func TestAStrippedUpdateIsReadAsItIsStored(t *testing.T) {
+	allow := Allow{Users: orchestrator.Roster{listed: orchestrator.RoleUser}, Policy: always(Policy{})}
+	g := newGate(allow, time.Now, slog.New(slog.DiscardHandler))
+	g.hide = func(_ orchestrator.ConversationID, _ orchestrator.PersonID, _ int64, text string) bool {
+		return text == "secret"
+	}
+	message := func(text string) orchestrator.Update {
+		const update = `{"update_id":9,"message":{"from":{"id":%d},"chat":{"id":%d,"type":"private"},"text":%q}}`
+		return orchestrator.Update{ID: 9, Raw: fmt.Appendf(nil, update, listed, listed, text)}
+	}
+	hello, secret := g.strip(message("hello")), message("secret")
+	decoded := g.stripped.wire.Message
+	if w, ok := g.readStripped(hello); !ok || w.Message != decoded || w.Message.Text != "hello" {
+		t.Errorf("a message is read as %+v", w.Message)
+	}
+	if w, ok := g.readStripped(hello); !ok || w.Message == decoded {
+		t.Errorf("two readers share %+v", w.Message)
+	}
+	if w, ok := g.readStripped(g.strip(secret)); !ok || w.Message.Text != hiddenText || !w.Message.Secret {
+		t.Errorf("a secret is read as %+v", w.Message)
+	}
+	g.strip(message("an earlier one"))
+	if w, ok := g.readStripped(hello); !ok || w.Message.Text != "hello" {
+		t.Errorf("a message is read as the one before it, %+v", w.Message)
 	}
 }
 

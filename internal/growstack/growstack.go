@@ -6,16 +6,35 @@
 // shrinks the stack again.
 package growstack
 
-const room = 24 << 10 // size in bytes of Grow's frame; makes the stack grow to 32 KB, which is enough for a turn
+// The sizes in bytes of the frames of Grow and GrowForTurn.
+const (
+	room     = 24 << 10 // makes the stack grow to 32 KB
+	turnRoom = 48 << 10 // makes the stack grow to 64 KB
+)
 
-// Grow enlarges the stack of the calling goroutine. It must not be inlined, because its large frame would then become
-// part of the caller's frame.
+// use is always false. The compiler does not know that, so it reserves the frames, but nothing clears them.
+var use bool
+
+// Grow enlarges the stack of the calling goroutine to 32 KB. It must not be inlined, because its large frame would then
+// become part of the caller's frame.
 //
 //go:noinline
 func Grow() {
-	var stack [room]byte
-	touch(&stack)
+	if use {
+		var stack [room]byte
+		touch(stack[:])
+	}
+}
+
+// GrowForTurn is like Grow, but enlarges the stack to 64 KB. A goroutine that runs a turn needs more than 32 KB.
+//
+//go:noinline
+func GrowForTurn() {
+	if use {
+		var stack [turnRoom]byte
+		touch(stack[:])
+	}
 }
 
 //go:noinline
-func touch(stack *[room]byte) { stack[room-1] = 1 }
+func touch(stack []byte) { stack[len(stack)-1] = 1 }

@@ -12,10 +12,16 @@ const maxLinks = 40
 
 // RealPath resolves the symbolic links in the existing part of an absolute path. It also follows a link whose target is
 // missing. It returns an error if the path cannot be inspected.
-func RealPath(path string) (string, error) {
+func RealPath(path string) (string, error) { return resolver{}.resolve(path) }
+
+// resolver resolves the symbolic links in paths. It maps each path that existed to its resolved path, so that paths with
+// the same directory inspect this directory only once.
+type resolver map[string]string
+
+func (r resolver) resolve(path string) (string, error) {
 	path = filepath.Clean(path)
 	for range maxLinks {
-		next, done, err := resolveStep(path)
+		next, done, err := r.step(path)
 		if done || err != nil {
 			return next, err
 		}
@@ -24,11 +30,13 @@ func RealPath(path string) (string, error) {
 	return "", syscall.ELOOP
 }
 
-// resolveStep resolves the symbolic links in the existing part of a path. If the target of a link is missing,
-// resolveStep only replaces this link with its target and returns done = false. The caller must then call resolveStep
-// with the result.
-func resolveStep(path string) (next string, done bool, err error) {
+// step resolves the symbolic links in the existing part of a path. If the target of a link is missing, step only
+// replaces this link with its target and returns done = false. The caller must then call step with the result.
+func (r resolver) step(path string) (next string, done bool, err error) {
 	for at, rest := path, ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
+		if real, ok := r[at]; ok {
+			return filepath.Join(real, rest), true, nil
+		}
 		if _, err := os.Lstat(at); errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
 			// This part of the path does not exist, so continue with its parent. EvalSymlinks would inspect all parents
 			// again, and then fail.
@@ -36,6 +44,7 @@ func resolveStep(path string) (next string, done bool, err error) {
 		}
 		real, err := filepath.EvalSymlinks(at)
 		if err == nil {
+			r[at] = real
 			return filepath.Join(real, rest), true, nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
@@ -53,11 +62,11 @@ func resolveStep(path string) (next string, done bool, err error) {
 	}
 }
 
-// RealPaths calls RealPath for each path. A path that cannot be inspected stays unchanged.
+// RealPaths is like RealPath for several paths. A path that cannot be inspected stays unchanged.
 func RealPaths(paths []string) []string {
-	all := make([]string, len(paths))
+	all, r := make([]string, len(paths)), resolver{}
 	for i, path := range paths {
-		real, err := RealPath(path)
+		real, err := r.resolve(path)
 		if err != nil {
 			real = filepath.Clean(path)
 		}

@@ -3,6 +3,7 @@ package rooted
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -24,6 +25,7 @@ func TestRealPath(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	var paths, real []string
 	for path, want := range map[string]string{
 		"dir/below":         "dir/below",
 		"linked/below":      "dir/below",
@@ -39,6 +41,10 @@ func TestRealPath(t *testing.T) {
 		if got, err := RealPath(filepath.Join(base, path)); err != nil || got != filepath.Join(base, want) {
 			t.Errorf("%s is %s (%v)", path, got, err)
 		}
+		paths, real = append(paths, filepath.Join(base, path)), append(real, filepath.Join(base, want))
+	}
+	if got := RealPaths(paths); !slices.Equal(got, real) {
+		t.Errorf("%q together are %q, not %q", paths, got, real)
 	}
 	if got, err := RealPath(filepath.Join(base, "outside/a")); err != nil || got != "/missing/outside/a" {
 		t.Errorf("outside is %s (%v)", got, err)

@@ -129,15 +129,19 @@ func (db *DB) SaveTopic(ctx context.Context, in orchestrator.ConversationID, sho
 
 // SaveCard does not wait for the disk. Prune deletes old content that does not belong to a turn, such as a draft.
 func (db *DB) SaveCard(ctx context.Context, name string, content []byte) error {
-	return db.exec(ctx, "save card of turn "+name, db.writeLazily,
-		`INSERT INTO cards (turn, content, saved) VALUES (?, ?, ?)
-		ON CONFLICT (turn) DO UPDATE SET content = excluded.content,
-		saved = excluded.saved`, name, blob(content), millis(db.now()))
+	return wrap("save card of turn "+name, db.writeLazily(ctx, func(t tx) error {
+		_, err := t.ExecRow(name, `INSERT INTO cards (turn, content, saved) VALUES (?, ?, ?)
+			ON CONFLICT (turn) DO UPDATE SET content = excluded.content, saved = excluded.saved`,
+			name, blob(content), millis(db.now()))
+		return err
+	}))
 }
 
+// LoadCard caches short content and missing content, because ductor asks for each message whether a text is expected.
+// Callers share the content and must not change it.
 func (db *DB) LoadCard(ctx context.Context, name string) ([]byte, error) {
-	content, err := sqlite.One(ctx, db.file, sqlite.Value[[]byte], `SELECT content FROM cards WHERE turn = ?`, name)
-	content, err = mapNoRows(content, err, nil)
+	content, err := sqlite.OneCached(ctx, db.file, sqlite.Source{Name: name, Tables: []string{"cards"}},
+		sqlite.Value[[]byte], `SELECT (SELECT content FROM cards WHERE turn = ?)`, name)
 	return content, wrap("load card of turn "+name, err)
 }
 

@@ -125,8 +125,9 @@ func (db *DB) MergeLimits(ctx context.Context, of cli.AccountLimits, now time.Ti
 	return merged, wrap("store plan limits", err)
 }
 
+// PlanLimits returns a cached list. Callers share the list and must not change it.
 func (db *DB) PlanLimits(ctx context.Context) ([]cli.AccountLimits, error) {
-	all, err := sqlite.Many(ctx, db.file, scan(limitFields),
+	all, err := sqlite.ManyCached(ctx, db.file, []string{"plan_limits"}, scan(limitFields),
 		`SELECT agent, account, limits FROM plan_limits ORDER BY agent, account`)
 	return all, wrap("list plan limits", err)
 }

@@ -102,6 +102,9 @@ func (r *Requests) findLinks(ctx context.Context, a *orchestrator.ApprovalReques
 		return
 	}
 	a.Links = linksOf(r.turn.Dir, named, real[0], real[1:])
+	if len(p.Changes) == 0 {
+		return
+	}
 	realOf := map[string]string{}
 	for i, path := range named {
 		realOf[path] = real[i+1]

@@ -170,7 +170,7 @@ func (c *conversation) startNext() {
 	go func() {
 		defer c.e.wg.Done()
 		defer cancel(nil)
-		growstack.Grow()
+		growstack.GrowForTurn()
 		if redelivered != nil {
 			select {
 			case <-redelivered:

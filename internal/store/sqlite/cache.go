@@ -25,12 +25,18 @@ type cachedRow struct {
 // maxCached limits the number of cached rows. The map of changes may have twice as many entries.
 const maxCached = 1024
 
+// maxCachedBytes limits the length of a cached []byte. Longer values are not cached.
+const maxCachedBytes = 1 << 10
+
 func newRowCache() *rowCache {
 	return &rowCache{changes: map[string]uint64{}, rows: map[string]cachedRow{}}
 }
 
 // everyTable is the table name that stands for all tables. A rollback changes all of them.
 const everyTable = "*"
+
+// allRows is the Source.Name that stands for all rows of the tables.
+const allRows = "*"
 
 // invalidate records a change of a table, or of one row of the table if row is not empty.
 func (k *rowCache) invalidate(table, row string) {
@@ -45,6 +51,9 @@ func (k *rowCache) invalidate(table, row string) {
 	}
 	k.count++
 	k.changes[cacheKey(table, row)] = k.count
+	if row != "" {
+		k.changes[cacheKey(table, allRows)] = k.count
+	}
 }
 
 func cacheKey(table, row string) string {
@@ -70,6 +79,9 @@ func (k *rowCache) get(of Source) (value any, last uint64) {
 }
 
 func (k *rowCache) store(of Source, row cachedRow) {
+	if data, ok := row.value.([]byte); ok && len(data) > maxCachedBytes {
+		return
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.rows) >= maxCached {
@@ -89,14 +101,28 @@ type Source struct {
 // change it.
 func OneCached[T any](ctx context.Context, db *DB, of Source, scan func(Row) (T, error), query string,
 	args ...any) (T, error) {
+	return cached(db, of, func() (T, error) { return One(ctx, db, scan, query, args...) })
+}
+
+// ManyCached is like Many, but caches the rows until a statement changes one of the tables. Callers share the rows and
+// must not change them.
+func ManyCached[T any](ctx context.Context, db *DB, tables []string, scan func(Row) (T, error), query string,
+	args ...any) ([]T, error) {
+	return cached(db, Source{Name: allRows, Tables: tables}, func() ([]T, error) {
+		return Many(ctx, db, scan, query, args...)
+	})
+}
+
+// cached returns the cached value. If there is none, it calls read and caches the result, unless read fails.
+func cached[T any](db *DB, of Source, read func() (T, error)) (T, error) {
 	if db.writer == nil { // read-only; another process may change the row
-		return One(ctx, db, scan, query, args...)
+		return read()
 	}
 	found, last := db.writer.cache.get(of)
 	if v, ok := found.(T); ok {
 		return v, nil
 	}
-	v, err := One(ctx, db, scan, query, args...)
+	v, err := read()
 	if err == nil {
 		db.writer.cache.store(of, cachedRow{v, last})
 	}

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -25,10 +26,7 @@ func TestLawCachedRowsEqualTheFile(t *testing.T) {
 					return err
 				},
 				func(tx *Tx) error { _, err := tx.Exec(`UPDATE items SET content = ?`, content); return err },
-				func(tx *Tx) error {
-					_, err := tx.ExecRow(name, `DELETE FROM items WHERE name = ?`, name)
-					return err
-				},
+				func(tx *Tx) error { _, err := tx.ExecRow(name, `DELETE FROM items WHERE name = ?`, name); return err },
 				func(tx *Tx) error {
 					var changed string
 					err := tx.Row(`UPDATE items SET content = ?
@@ -69,8 +67,23 @@ func TestLawCachedRowsEqualTheFile(t *testing.T) {
 					rt.Fatalf("%s is kept as %s, was %s and is %s", name, got, before, after)
 				}
 			}
+			checkAllRows(rt, db)
 		}
 	})
+}
+
+// checkAllRows compares the cached rows of a whole table with the file.
+func checkAllRows(t *rapid.T, db *DB) {
+	const query = `SELECT name || content FROM items ORDER BY name`
+	file := func() string {
+		all, err := Many(t.Context(), db, Value[string], query)
+		return found(fmt.Sprint(all), err)
+	}
+	before := file()
+	all, err := ManyCached(t.Context(), db, []string{"items"}, Value[string], query)
+	if got, after := found(fmt.Sprint(all), err), file(); got != before && got != after {
+		t.Fatalf("all rows are kept as %s, were %s and are %s", got, before, after)
+	}
 }
 
 // found describes the result of reading a row.
@@ -97,6 +110,26 @@ func TestChangedTable(t *testing.T) {
 	} {
 		if got := changedTable(query); got != table {
 			t.Errorf("%q changes %q, want %q", query, got, table)
+		}
+	}
+}
+
+// The cache stays small, although it holds many rows.
+func TestLongValuesAreNotCached(t *testing.T) {
+	db := newDB(t)
+	for name, length := range map[string]int{"short": maxCachedBytes, "long": maxCachedBytes + 1} {
+		source := Source{Name: name, Tables: []string{"items"}}
+		content := bytes.Repeat([]byte("x"), length)
+		must(t, db.WriteLazily(t.Context(), func(tx *Tx) error {
+			_, err := tx.Exec(insert, name, content)
+			return err
+		}))
+		got, err := OneCached(t.Context(), db, source, Value[[]byte], `SELECT content FROM items WHERE name = ?`, name)
+		if err != nil || len(got) != length {
+			t.Errorf("%s: %d bytes (%v)", name, len(got), err)
+		}
+		if cached, _ := db.writer.cache.get(source); (cached != nil) != (name == "short") {
+			t.Errorf("%s: cached: %v", name, cached != nil)
 		}
 	}
 }
