@@ -78,7 +78,7 @@ func TestTheDocsNameTheCommandsOfTheBot(t *testing.T) {
 
 // The docs name every subcommand and flag of the program, and no other.
 func TestTheDocsNameTheCommandsOfTheProgram(t *testing.T) {
-	root := command(config.Environment{Getenv: os.Getenv})
+	root := command(config.Environment{Getenv: os.Getenv}, nil)
 	all := pages(t)
 	text := strings.Join(slices.Collect(maps.Values(all)), "\n")
 	var walk func(c *cobra.Command)

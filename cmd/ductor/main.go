@@ -36,7 +36,12 @@ func main() {
 		os.Exit(exitFailure)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err = command(env).ExecuteContext(ctx)
+	var run func(context.Context) error
+	err = command(env, &run).ExecuteContext(ctx)
+	if err == nil && run != nil {
+		// Run the bot outside of its command, because all commands with their flags stay in memory until a command returns.
+		err = run(ctx)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "ductor:", err)
@@ -44,7 +49,8 @@ func main() {
 	os.Exit(exitCode(err))
 }
 
-func command(env config.Environment) *cobra.Command {
+// command returns ductor's command with all subcommands. The subcommand run sets *run; see runCommand.
+func command(env config.Environment, run *func(context.Context) error) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "ductor",
 		Short: "Talk to your coding agents from Telegram",
@@ -57,7 +63,7 @@ func command(env config.Environment) *cobra.Command {
 	// This flag replaces cobra's own version flag, which uses text/template and would make the program 6 MB larger.
 	version := root.Flags().Bool("version", false, "print the version")
 	root.SetFlagErrorFunc(suggestFlag)
-	root.AddCommand(runCommand(env), demoCommand(), doctorCommand(env), versionCommand(), simAgentCommand())
+	root.AddCommand(runCommand(env, run), demoCommand(), doctorCommand(env), versionCommand(), simAgentCommand())
 	from := func(cmd *cobra.Command) func(...string) (config.Config, error) {
 		s := sourceOf(cmd, env)
 		return func(parts ...string) (config.Config, error) { return s.readParts(cmd.ErrOrStderr(), parts...) }

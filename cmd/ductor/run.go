@@ -17,7 +17,9 @@ import (
 	"ductor/orchestrator"
 )
 
-func runCommand(env config.Environment) *cobra.Command {
+// runCommand returns the command that runs the bot. It only loads the configuration, and sets *run to a function that
+// runs the bot.
+func runCommand(env config.Environment, run *func(context.Context) error) *cobra.Command {
 	var from *source
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -28,7 +30,9 @@ func runCommand(env config.Environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), cfg, from.load, cmd.ErrOrStderr())
+			stderr := cmd.ErrOrStderr()
+			*run = func(ctx context.Context) error { return serve(ctx, cfg, from.load, stderr) }
+			return nil
 		},
 	}
 	from = sourceOf(cmd, env)

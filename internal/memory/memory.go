@@ -4,6 +4,7 @@ package memory
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -32,8 +33,8 @@ func Start() (done func() error) {
 // these pages were needed only during the start. The kernel still caches the file, but can now drop the pages. Loading
 // 16 pages again from the cache takes a microsecond.
 func Release() error {
-	debug.FreeOSMemory()
 	mappings, err := programMappings()
+	debug.FreeOSMemory() // after programMappings, to free its garbage, too
 	if err != nil {
 		return err
 	}
@@ -62,22 +63,32 @@ func programMappings() (clean []mapping, err error) {
 	return cleanMappings(f, program)
 }
 
-// cleanMappings returns the unchanged read-only mappings of a program. smaps is the content of /proc/self/smaps.
+// cleanMappings returns the unchanged read-only mappings of a program. smaps is the content of /proc/self/smaps. It has
+// thousands of lines, so cleanMappings allocates no memory for lines about other files.
 func cleanMappings(smaps io.Reader, program string) (clean []mapping, err error) {
 	var now mapping
 	candidate := false
+	suffix := []byte(" " + program)
 	lines := bufio.NewScanner(smaps)
 	for lines.Scan() {
-		line := lines.Text()
-		if head, path, ok := parseHeading(line); ok {
-			now, candidate = head.mapping, path == program && !strings.Contains(head.rights, "w")
-		} else if anonymous, ok := strings.CutPrefix(line, "Anonymous:"); ok && candidate &&
-			strings.TrimSpace(anonymous) == "0 kB" {
-			clean = append(clean, now)
+		line := lines.Bytes()
+		if anonymous, ok := bytes.CutPrefix(line, []byte("Anonymous:")); ok {
+			if candidate && string(bytes.TrimSpace(anonymous)) == "0 kB" {
+				clean = append(clean, now)
+			}
+		} else if isHeading(line) {
+			candidate = false
+			if bytes.HasSuffix(line, suffix) {
+				head, path, ok := parseHeading(string(line))
+				now, candidate = head.mapping, ok && path == program && !strings.Contains(head.rights, "w")
+			}
 		}
 	}
 	return clean, lines.Err()
 }
+
+// isHeading reports whether a line is the first line of a mapping. The other lines begin with a capital letter.
+func isHeading(line []byte) bool { return len(line) > 0 && (line[0] < 'A' || line[0] > 'Z') }
 
 type heading struct {
 	mapping mapping

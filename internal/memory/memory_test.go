@@ -34,6 +34,18 @@ Anonymous:             0 kB
 	}
 }
 
+// The garbage of Release would stay in memory until the next collection.
+func TestMappingsOfOtherFilesAllocateNothing(t *testing.T) {
+	const other = "7f0000000000-7f0000001000 r-xp 00000000 08:02 18    /lib/libc.so.6\nAnonymous:    0 kB\n"
+	allocated := func(mappings int) float64 {
+		smaps := strings.Repeat(other, mappings)
+		return testing.AllocsPerRun(1, func() { _, _ = cleanMappings(strings.NewReader(smaps), "/usr/bin/it") })
+	}
+	if few, many := allocated(1), allocated(1000); many-few > 100 {
+		t.Errorf("1 mapping causes %v allocations, and 1000 cause %v", few, many)
+	}
+}
+
 func TestAProcessContinuesAfterRelease(t *testing.T) {
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)

@@ -96,9 +96,11 @@ func parseStat(pid int, raw []byte) (procStat, bool) {
 	if i < 0 {
 		return p, false
 	}
-	field := 0
-	for f := range bytes.FieldsSeq(raw[i+1:]) {
+	rest := bytes.TrimLeft(raw[i+1:], " ")
+	for field := 0; len(rest) > 0; field++ {
+		var f []byte
 		var err error
+		f, rest, _ = bytes.Cut(rest, []byte(" ")) // not bytes.FieldsSeq, which would move readProc's buffer to the heap
 		switch field {
 		case 0:
 			p.state = f[0]
@@ -120,7 +122,6 @@ func parseStat(pid int, raw []byte) (procStat, bool) {
 		if err != nil {
 			return p, false
 		}
-		field++
 	}
 	return p, false
 }

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"os"
 	"regexp"
 	"strconv"
@@ -36,6 +37,32 @@ func TestReleasedMemoryReturnsToTheKernel(t *testing.T) {
 	must(t, db.CommitShared(ctx))
 	if found := len(names(t, db)); found != items+1 {
 		t.Errorf("%d of %d items are left", found, items+1)
+	}
+}
+
+// TestReleasedReadersAreReplacedByOne releases memory while three readers are open, and one of them is in use.
+func TestReleasedReadersAreReplacedByOne(t *testing.T) {
+	ctx := t.Context()
+	db := newDB(t)
+	must(t, put(ctx, db, "one", nil))
+	names(t, db) // prepares a statement
+	var conns []*sql.Conn
+	for range 3 {
+		conn, err := db.reader.pool.Conn(ctx)
+		must(t, err)
+		conns = append(conns, conn)
+	}
+	must(t, conns[0].Close())
+	must(t, conns[1].Close())
+	must(t, db.ReleaseMemory(ctx))
+	if open := db.reader.pool.Stats().OpenConnections; open != 2 {
+		t.Errorf("%d readers are open; one in use and a new one were expected", open)
+	}
+	must(t, conns[2].PingContext(ctx))
+	must(t, conns[2].Close())
+	must(t, put(ctx, db, "two", nil))
+	if found := names(t, db); len(found) != 2 {
+		t.Errorf("found %q", found)
 	}
 }
 

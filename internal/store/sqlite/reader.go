@@ -17,6 +17,7 @@ import (
 // writer.
 type reader struct {
 	pool    *sql.DB
+	size    int    // maximum number of connections
 	release func() // undoes markOpen
 
 	mu    sync.Mutex
@@ -46,7 +47,7 @@ func openReader(path string, opts Options, how access) (*reader, error) {
 		release()
 		return nil, err
 	}
-	return &reader{pool: pool, release: release, stmts: make(map[string]*sql.Stmt)}, nil
+	return &reader{pool: pool, size: opts.Readers, release: release, stmts: make(map[string]*sql.Stmt)}, nil
 }
 
 // stmt returns a prepared query from a cache. It prepares the query if necessary.
