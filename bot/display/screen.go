@@ -57,8 +57,8 @@ func (s *Screen) attached() Service {
 	return s.service
 }
 
-// RichWouldHelp implements card.Displays. It asks the users of the chat once whether their apps can show rich
-// messages. Concurrent calls for a chat send only one question.
+// RichWouldHelp implements card.Displays. It sends its question only once to a chat, also if several goroutines call it
+// at the same time.
 func (s *Screen) RichWouldHelp(ctx context.Context, in orchestrator.ConversationID) error {
 	service := s.attached()
 	if service == nil {

@@ -111,7 +111,7 @@ func (s *Service) plan(ctx context.Context, c orchestrator.TurnChanges,
 	return p, nil
 }
 
-// carryOut restores the files of all repositories. First it checks all files. If it cannot restore one of them, it
+// carryOut restores the files of all repositories. First it checks all files. If it cannot restore a file, it
 // changes nothing.
 func (p plan) carryOut(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)

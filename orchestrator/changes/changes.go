@@ -143,7 +143,7 @@ func (s *Service) open(ctx context.Context, at git.Place) (*git.Repo, error) {
 }
 
 // mix finds the turns that wrote to the same repository at the same time as the turn of w. It calls share for all of
-// these turns, because nobody can tell their changes apart.
+// these turns, because their changes cannot be told apart.
 func (s *Service) mix(w *watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,7 +207,7 @@ func (s *Service) forget(w *watch) {
 	delete(s.watches, w.turn.ID)
 }
 
-// watchesIn returns the turns that work in one of the repositories of c.
+// watchesIn returns the turns that work in a repository of c.
 func (s *Service) watchesIn(c orchestrator.TurnChanges) (found []*watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,7 +221,7 @@ func (s *Service) watchesIn(c orchestrator.TurnChanges) (found []*watch) {
 	return found
 }
 
-// busy returns a TurnWrites error if a running turn works in one of the repositories of c and may have written
+// busy returns a TurnWrites error if a running turn works in a repository of c and may have written
 // something.
 func (s *Service) busy(c orchestrator.TurnChanges) error {
 	for _, w := range s.watchesIn(c) {

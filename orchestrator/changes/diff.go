@@ -77,7 +77,7 @@ func (s *Service) diffSince(ctx context.Context, in orchestrator.ConversationID,
 }
 
 // beginning returns the record whose snapshot Before is the older side of the diff. For SinceTurn, this is the record
-// of the session's latest turn that changed files; otherwise, that of the first such turn.
+// of the session's latest turn that changed files. For SinceSession, it is the record of the first such turn.
 func (s *Service) beginning(ctx context.Context, in orchestrator.ConversationID, session orchestrator.SessionID,
 	since orchestrator.DiffSince) (from orchestrator.TurnChanges, err error) {
 	all, err := s.opts.Store.ListChanges(ctx, in, session, 10_000)
