@@ -90,9 +90,9 @@ func Open(o Options) (*Server, error) {
 		outside: outsiders{ends: map[*context.CancelFunc]int{}}}, nil
 }
 
-// Token returns the token with which an agent of a conversation connects.
-func (s *Server) Token(in orchestrator.ConversationID, agent cli.Agent) string {
-	return s.keys.token(caller{Conversation: in, Agent: agent})
+// Token returns the token with which an agent connects that runs the turns of a conversation in an environment.
+func (s *Server) Token(in orchestrator.ConversationID, env orchestrator.AgentEnv) string {
+	return s.keys.token(caller{Conversation: in, Agent: env.Agent, Sandbox: env.Sandbox})
 }
 
 // Serve serves agents until ctx ends. It returns after the last call has ended.
@@ -101,7 +101,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return statesocket.Serve(ctx, listener, func(ctx context.Context, conn *net.UnixConn) { s.ServeConn(ctx, conn) })
+	return statesocket.Serve(ctx, listener, func(ctx context.Context, conn *net.UnixConn) {
+		s.ServeConn(ctx, conn, "")
+	})
 }
 
 // Limits of the first line that a client sends.
@@ -153,8 +155,9 @@ func (s *Server) joinConversation(in orchestrator.ConversationID) (leave func(),
 	}, nil
 }
 
-// ServeConn serves one client until it disconnects or ctx ends. It closes conn.
-func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
+// ServeConn serves one client until it disconnects or ctx ends. It closes conn. The parameter from is the environment
+// from which the client connects; empty means this host.
+func (s *Server) ServeConn(ctx context.Context, conn net.Conn, from cli.Sandbox) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	greeted, ok := s.countConnection()
@@ -178,7 +181,7 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 	}
 	var c caller
 	if err == nil {
-		c, err = s.identify(conn, hello)
+		c, err = s.identify(conn, from, hello)
 	}
 	var client *sdk.InitializeParams
 	if err == nil && len(hello.Initialize) > 0 {
