@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -458,6 +459,51 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if text, failed := call(t, s, "send_message", map[string]any{"text": "still here"}); failed {
 		t.Errorf("another client: %s", text)
 	}
+}
+
+// A process in a sandbox uses up each limit of connections: it sends garbage, it sends nothing, and it uses the token of
+// its conversation. Agents on the host still get the tools, and garbage does not even affect agents in the sandbox.
+func TestAttackConnectionsOfASandbox(t *testing.T) {
+	r := newRig(t)
+	r.turn.Turn.Sandbox = "box"
+	// garble opens a connection and returns the answer to garbage. It does not close the connection.
+	garble := func() string {
+		conn := r.dialFrom("box")
+		go func() { _, _ = io.WriteString(conn, "garbage\n") }()
+		line, _ := bufio.NewReader(conn).ReadString('\n') // the line is empty if the server closed the connection
+		return line
+	}
+	if first := garble(); !strings.Contains(first, "refused") {
+		t.Errorf("garbage is answered by %q", first)
+	}
+	for range 100 {
+		garble()
+	}
+	r.connect()
+	for n := range 100 {
+		_, err := r.clientIn("box", r.srv.Token(home, inBox))
+		if err != nil && n > 0 {
+			break
+		}
+		if err != nil || n == 99 {
+			t.Errorf("client %d in the sandbox: %v", n, err)
+		}
+	}
+	r.connect()
+	const silent = 100
+	closed := make(chan struct{}, silent)
+	for range silent {
+		conn := r.dialFrom("box")
+		go func() {
+			if _, err := conn.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
+				closed <- struct{}{}
+			}
+		}()
+	}
+	for range silent - 64 {
+		<-closed
+	}
+	r.connect()
 }
 
 func TestACallCountsOnlyInATurnOfItsAgent(t *testing.T) {
