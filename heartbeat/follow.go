@@ -110,6 +110,8 @@ func (s *Scheduler) submitTurn(ctx context.Context, st orchestrator.JobStatus,
 		return s.failRun(ctx, r, orchestrator.ReasonOutside.With(j.Dir))
 	case errors.Is(err, orchestrator.ErrNotADir):
 		return s.failRun(ctx, r, orchestrator.ReasonNoDir.With(j.Dir))
+	case errors.Is(err, orchestrator.ErrReplacedDir):
+		return s.failRun(ctx, r, orchestrator.ReasonReplacedDir.With(j.Dir))
 	case errors.Is(err, orchestrator.ErrBadChoice):
 		return s.failRun(ctx, r, orchestrator.ReasonBadChoice.With(err.Error()))
 	case err != nil:

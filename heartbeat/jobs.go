@@ -141,10 +141,14 @@ func (s *Scheduler) deleteFinished(ctx context.Context, person orchestrator.Pers
 func (s *Scheduler) EditJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press,
 	change func(*orchestrator.Job) error) (orchestrator.JobStatus, error) {
 	st, err := s.Edit(ctx, id, by.Conversation, func(j *orchestrator.Job) error {
+		dir := j.Dir
 		if err := change(j); err != nil {
 			return err
 		}
 		checked, err := s.validated(*j)
+		if j.Dir == dir {
+			checked.Dir = dir // since a user chose the directory, an agent may have replaced it by a link
+		}
 		*j = checked
 		return err
 	})

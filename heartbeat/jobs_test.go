@@ -95,6 +95,36 @@ func TestADraftIsAddedOnce(t *testing.T) {
 	}
 }
 
+// An agent replaces the directory of a job by a link. An edit of the job does not make the job follow the link.
+func TestAttackALinkInPlaceOfAJobsDirectory(t *testing.T) {
+	target := "/src/shop"
+	d := newRig(t, day, func(o *heartbeat.Options) {
+		o.Directory = func(string) (string, error) { return target, nil }
+	})
+	if _, err := d.AddJob(t.Context(), orchestrator.Job{
+		ID: "chat/1", Conversation: here, Prompt: "look", JobTiming: orchestrator.JobTiming{Schedule: "@daily"},
+		JobTurn: orchestrator.JobTurn{Session: orchestrator.OwnSession, Dir: "/src/shop"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	target = "/src/open"
+	edit := func(change func(*orchestrator.Job)) string {
+		t.Helper()
+		st, err := d.EditJob(t.Context(), "chat/1", orchestrator.Press{Conversation: here, Role: orchestrator.RoleUser},
+			func(j *orchestrator.Job) error { change(j); return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.Job.Dir
+	}
+	if dir := edit(func(j *orchestrator.Job) { j.Prompt = "look again" }); dir != "/src/shop" {
+		t.Errorf("after an edit of the prompt, the job works in %s", dir)
+	}
+	if dir := edit(func(j *orchestrator.Job) { j.Dir = "/src/link" }); dir != "/src/open" {
+		t.Errorf("after a user chose a link, the job works in %s", dir)
+	}
+}
+
 // TestAnEditAndAPauseAtOnceLoseNeither: a job is paused while the result of an edit is being checked.
 func TestAnEditAndAPauseAtOnceLoseNeither(t *testing.T) {
 	var d *rig

@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,12 @@ import (
 )
 
 var home = orchestrator.ConversationID{Chat: 1}
+
+// The environments of the agent that runs the turn of a world.
+var (
+	onHost = orchestrator.AgentEnv{Agent: "claude"}
+	inBox  = orchestrator.AgentEnv{Agent: "claude", Sandbox: "box"}
+)
 
 // world is the fake environment of the tools.
 type world struct {
@@ -328,11 +335,35 @@ func (r *rig) client(token string) (*sdk.ClientSession, error) {
 // clientOf is client with a token and a secret.
 func (r *rig) clientOf(token, secret string) (*sdk.ClientSession, error) {
 	r.t.Helper()
+	return r.relay(&relay.Relay{Token: token, Secret: secret, Dial: func(ctx context.Context) (net.Conn, error) {
+		return relay.Dial(ctx, r.dir)
+	}})
+}
+
+// clientIn connects as an agent in a sandbox does.
+func (r *rig) clientIn(sandbox cli.Sandbox, token string) (*sdk.ClientSession, error) {
+	r.t.Helper()
+	return r.relay(&relay.Relay{Token: token, Dial: func(context.Context) (net.Conn, error) {
+		return r.dialFrom(sandbox), nil
+	}})
+}
+
+// dialFrom opens a connection from a sandbox.
+func (r *rig) dialFrom(sandbox cli.Sandbox) net.Conn {
+	ours, theirs := net.Pipe()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		r.srv.ServeConn(context.Background(), theirs, sandbox)
+	}()
+	r.t.Cleanup(func() { _ = ours.Close(); <-served })
+	return ours
+}
+
+func (r *rig) relay(way *relay.Relay) (*sdk.ClientSession, error) {
+	r.t.Helper()
 	toRelay, fromClient := io.Pipe()
 	toClient, fromRelay := io.Pipe()
-	way := &relay.Relay{Token: token, Secret: secret, Dial: func(ctx context.Context) (net.Conn, error) {
-		return relay.Dial(ctx, r.dir)
-	}}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -348,7 +379,7 @@ func (r *rig) clientOf(token, secret string) (*sdk.ClientSession, error) {
 
 func (r *rig) connect() *sdk.ClientSession {
 	r.t.Helper()
-	s, err := r.client(r.srv.Token(home, "claude"))
+	s, err := r.client(r.srv.Token(home, onHost))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -370,9 +401,9 @@ func call(t *testing.T, s *sdk.ClientSession, tool string, args map[string]any) 
 
 func TestTokens(t *testing.T) {
 	r := newRig(t)
-	good := r.srv.Token(home, "claude")
+	good := r.srv.Token(home, onHost)
 	named, signature, _ := strings.Cut(good, ".")
-	otherNamed, _, _ := strings.Cut(r.srv.Token(orchestrator.ConversationID{Chat: 2}, "claude"), ".")
+	otherNamed, _, _ := strings.Cut(r.srv.Token(orchestrator.ConversationID{Chat: 2}, onHost), ".")
 	for name, token := range map[string]string{
 		"none": "", "no signature": named, "another signature": named + "." + signature[:len(signature)-4] + "AAAA",
 		"another conversation": otherNamed + "." + signature, "garbage": "a.b.c",
@@ -393,7 +424,7 @@ func TestTokens(t *testing.T) {
 func TestConnectionsAreBounded(t *testing.T) {
 	r := newRig(t)
 	s := r.connect()
-	token := r.srv.Token(orchestrator.ConversationID{Chat: 2}, "claude")
+	token := r.srv.Token(orchestrator.ConversationID{Chat: 2}, onHost)
 	refused := error(nil)
 	for range 40 {
 		if _, err := r.client(token); err != nil {
@@ -430,13 +461,58 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
+// A process in a sandbox uses up each limit of connections: it sends garbage, it sends nothing, and it uses the token of
+// its conversation. Agents on the host still get the tools, and garbage does not even affect agents in the sandbox.
+func TestAttackConnectionsOfASandbox(t *testing.T) {
+	r := newRig(t)
+	r.turn.Turn.Sandbox = "box"
+	// garble opens a connection and returns the answer to garbage. It does not close the connection.
+	garble := func() string {
+		conn := r.dialFrom("box")
+		go func() { _, _ = io.WriteString(conn, "garbage\n") }()
+		line, _ := bufio.NewReader(conn).ReadString('\n') // the line is empty if the server closed the connection
+		return line
+	}
+	if first := garble(); !strings.Contains(first, "refused") {
+		t.Errorf("garbage is answered by %q", first)
+	}
+	for range 100 {
+		garble()
+	}
+	r.connect()
+	for n := range 100 {
+		_, err := r.clientIn("box", r.srv.Token(home, inBox))
+		if err != nil && n > 0 {
+			break
+		}
+		if err != nil || n == 99 {
+			t.Errorf("client %d in the sandbox: %v", n, err)
+		}
+	}
+	r.connect()
+	const silent = 100
+	closed := make(chan struct{}, silent)
+	for range silent {
+		conn := r.dialFrom("box")
+		go func() {
+			if _, err := conn.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
+				closed <- struct{}{}
+			}
+		}()
+	}
+	for range silent - 64 {
+		<-closed
+	}
+	r.connect()
+}
+
 func TestACallCountsOnlyInATurnOfItsAgent(t *testing.T) {
 	r := newRig(t)
 	s := r.connect()
 	if text, failed := call(t, s, "send_message", map[string]any{"text": "my password is hunter2"}); failed {
 		t.Fatalf("in a turn: %s", text)
 	}
-	other, err := r.client(r.srv.Token(home, "codex"))
+	other, err := r.client(r.srv.Token(home, orchestrator.AgentEnv{Agent: "codex"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -457,6 +533,47 @@ func TestACallCountsOnlyInATurnOfItsAgent(t *testing.T) {
 	if len(r.audit) != 1 || r.audit[0].What != orchestrator.AuditCalled || r.audit[0].Tool != "ductor.send_message" ||
 		r.audit[0].Title != "my password is ***" {
 		t.Errorf("the audit has %+v", r.audit)
+	}
+}
+
+// A process that a turn left in a sandbox polls the tools with its token, until a turn of the same agent runs in the
+// same chat on the host. It must not act for that turn.
+func TestAttackATokenOfAnotherEnvironment(t *testing.T) {
+	r := newRig(t)
+	for name, connect := range map[string]func() (*sdk.ClientSession, error){
+		"the host's token in a sandbox": func() (*sdk.ClientSession, error) {
+			return r.clientIn("box", r.srv.Token(home, onHost))
+		},
+		"a token of another sandbox": func() (*sdk.ClientSession, error) {
+			return r.clientIn("other", r.srv.Token(home, inBox))
+		},
+		"a sandbox's token on the host": func() (*sdk.ClientSession, error) {
+			return r.client(r.srv.Token(home, inBox))
+		},
+	} {
+		if _, err := connect(); err == nil || !strings.Contains(err.Error(), "environment") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	left, err := r.clientIn("box", r.srv.Token(home, inBox))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(in cli.Sandbox) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.turn.Turn.Sandbox = in
+	}
+	onTheHost := r.connect()
+	for _, c := range []struct {
+		client    *sdk.ClientSession
+		from, now cli.Sandbox
+	}{{left, "box", ""}, {left, "box", "box"}, {left, "box", "other"}, {onTheHost, "", "box"}, {onTheHost, "", ""}} {
+		run(c.now)
+		text, failed := call(t, c.client, "list_sessions", nil)
+		if failed != (c.from != c.now) || failed && !strings.Contains(text, "another environment") {
+			t.Errorf("a process of %q calls during a turn in %q: %v, %s", c.from, c.now, failed, text)
+		}
 	}
 }
 
@@ -732,7 +849,10 @@ func TestCountingTokensOfASandbox(t *testing.T) {
 		os.WriteFile(filepath.Join(base, "private", "name"), []byte("one"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	s := r.connect()
+	s, err := r.clientIn("box", r.srv.Token(home, inBox))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if text, failed := call(t, s, "count_project_tokens", nil); failed || !strings.Contains(text, "in 0 files") {
 		t.Errorf("counted: %s", text)
 	}
@@ -811,7 +931,7 @@ func TestAProgramCallsATool(t *testing.T) {
 			return relay.Dial(ctx, r.dir)
 		}}
 	}
-	good := r.srv.Token(home, "claude")
+	good := r.srv.Token(home, onHost)
 	if text, err := way(good).Call(t.Context(), "send_message", map[string]any{"text": "hello"}); err != nil ||
 		!strings.Contains(text, "on its way") {
 		t.Errorf("a call gives %q, %v", text, err)

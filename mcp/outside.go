@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"ductor/cli"
 	"ductor/internal/statesocket"
 	"ductor/mcp/relay"
 	"ductor/orchestrator"
@@ -25,7 +26,14 @@ type Outside struct {
 // turn.
 const outsideWindow = 10 * time.Minute
 
-var errNoOwner = errors.New("ductor has no owner whom it could ask; set the role of a user in its configuration")
+// Reasons why a call or a connection is rejected.
+var (
+	errNoTurn = errors.New("the tools of ductor work only while a turn of this agent runs in its chat, and none " +
+		"does")
+	errOtherPlace = errors.New("the tools of ductor work only for the agent that runs the current turn of the chat, " +
+		"and that turn runs in another environment than this process")
+	errNoOwner = errors.New("ductor has no owner whom it could ask; set the role of a user in its configuration")
+)
 
 // outsiders contains the connections of outside clients.
 type outsiders struct {
@@ -99,9 +107,13 @@ func (s *Server) checkToken(c caller) error {
 }
 
 // identify checks the token of a new connection and returns the client to which it belongs.
-func (s *Server) identify(conn net.Conn, hello relay.Hello) (caller, error) {
+func (s *Server) identify(conn net.Conn, from cli.Sandbox, hello relay.Hello) (caller, error) {
 	if !relay.IsGrant(hello.Token) {
-		return s.keys.caller(hello.Token)
+		c, err := s.keys.caller(hello.Token)
+		if err == nil && c.Sandbox != from {
+			err = errElsewhere
+		}
+		return c, err
 	}
 	if err := s.opts.Outside.Guard.Admit(conn, hello.Secret); err != nil {
 		return caller{}, err
@@ -116,7 +128,7 @@ func (s *Server) identify(conn net.Conn, hello relay.Hello) (caller, error) {
 	case o.Owner == 0:
 		return caller{}, errNoOwner
 	}
-	return caller{o.Conversation(), o.Agent(), o}, nil
+	return caller{Conversation: o.Conversation(), Agent: o.Agent(), outsider: o}, nil
 }
 
 // enter registers the connection of a client and returns its context. The caller must call leave when the connection
@@ -141,8 +153,11 @@ func (s *Server) open(ctx context.Context, c caller) (_ call, end func(), err er
 	if !c.isOutside() {
 		turn, err := s.opts.Turns.ActiveTurn(c.Conversation, c.Agent)
 		if err != nil {
-			return turn, nil, errors.New("the tools of ductor work only while a turn of this agent runs in its " +
-				"chat, and none does")
+			return turn, nil, errNoTurn
+		}
+		// A process that an earlier turn left in another environment must not act for this turn.
+		if turn.Turn.Sandbox != c.Sandbox {
+			return turn, nil, errOtherPlace
 		}
 		return turn, func() {}, s.countCall(turn, string(turn.Turn.ID))
 	}

@@ -65,11 +65,13 @@ type Server struct {
 	keys    keys
 	schemas *sdk.SchemaCache
 
-	mu       sync.Mutex
-	calls    map[orchestrator.ConversationID]turnUsage
-	greeting int                                 // number of open connections that have not sent a valid token yet
-	joined   map[orchestrator.ConversationID]int // number of open connections that have sent a valid token
+	greeting connections[cli.Sandbox] // those that have not sent a valid token yet
+	refused  connections[cli.Sandbox] // those that were rejected
+	joined   connections[joinKey]     // those that have sent a valid token
 	outside  outsiders
+
+	mu    sync.Mutex
+	calls map[orchestrator.ConversationID]turnUsage
 }
 
 // turnUsage counts the calls of a turn. For an outside client, it counts the calls in a period; see outsideWindow.
@@ -86,13 +88,13 @@ func Open(o Options) (*Server, error) {
 		return nil, err
 	}
 	return &Server{opts: o, keys: k, schemas: sdk.NewSchemaCache(),
-		calls: map[orchestrator.ConversationID]turnUsage{}, joined: map[orchestrator.ConversationID]int{},
+		calls:   map[orchestrator.ConversationID]turnUsage{},
 		outside: outsiders{ends: map[*context.CancelFunc]int{}}}, nil
 }
 
-// Token returns the token with which an agent of a conversation connects.
-func (s *Server) Token(in orchestrator.ConversationID, agent cli.Agent) string {
-	return s.keys.token(caller{Conversation: in, Agent: agent})
+// Token returns the token with which an agent connects that runs the turns of a conversation in an environment.
+func (s *Server) Token(in orchestrator.ConversationID, env orchestrator.AgentEnv) string {
+	return s.keys.token(caller{Conversation: in, Agent: env.Agent, Sandbox: env.Sandbox})
 }
 
 // Serve serves agents until ctx ends. It returns after the last call has ended.
@@ -101,7 +103,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return statesocket.Serve(ctx, listener, func(ctx context.Context, conn *net.UnixConn) { s.ServeConn(ctx, conn) })
+	return statesocket.Serve(ctx, listener, func(ctx context.Context, conn *net.UnixConn) {
+		s.ServeConn(ctx, conn, "")
+	})
 }
 
 // Limits of the first line that a client sends.
@@ -110,75 +114,22 @@ const (
 	helloBytes   = 64 << 10
 )
 
-// Limits of connections.
-const (
-	maxGreeting = 64 // connections that have not sent a valid token yet
-	maxJoined   = 32 // connections of the agents in one conversation
-)
-
-var errTooManyClients = fmt.Errorf("the agents of this chat have %d connections, which is the limit; close one",
-	maxJoined)
-
-// countConnection counts a new connection. The caller must call done when the client has sent a valid token, or the
-// connection ends. countConnection returns false if too many connections have sent no valid token yet.
-func (s *Server) countConnection() (done func(), ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.greeting >= maxGreeting {
-		return nil, false
-	}
-	s.greeting++
-	return sync.OnceFunc(func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.greeting--
-	}), true
-}
-
-// joinConversation counts a connection of a conversation. The caller must call leave when the connection ends.
-// joinConversation returns an error if the conversation has too many connections.
-func (s *Server) joinConversation(in orchestrator.ConversationID) (leave func(), err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.joined[in] >= maxJoined {
-		return nil, errTooManyClients
-	}
-	s.joined[in]++
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.joined[in]--; s.joined[in] == 0 {
-			delete(s.joined, in)
-		}
-	}, nil
-}
-
-// ServeConn serves one client until it disconnects or ctx ends. It closes conn.
-func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
+// ServeConn serves one client until it disconnects or ctx ends. It closes conn. The parameter from is the environment
+// from which the client connects; empty means this host.
+func (s *Server) ServeConn(ctx context.Context, conn net.Conn, from cli.Sandbox) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	greeted, ok := s.countConnection()
-	if !ok {
+	hello, in, err := s.readHello(conn, from)
+	switch {
+	case errors.Is(err, errSilent):
 		return
-	}
-	defer greeted()
-	in := bufio.NewReaderSize(conn, helloBytes)
-	// Ignore the error: if the connection is closed, ReadSlice fails, too.
-	_ = conn.SetReadDeadline(time.Now().Add(helloTimeout))
-	line, err := in.ReadSlice('\n')
-	if err != nil {
-		return
-	}
-	_ = conn.SetReadDeadline(time.Time{})
-	var hello relay.Hello
-	err = json.Unmarshal(line, &hello)
-	if err == nil && hello.Recheck {
+	case err == nil && hello.Recheck:
 		s.endRevoked()
 		return
 	}
 	var c caller
 	if err == nil {
-		c, err = s.identify(conn, hello)
+		c, err = s.identify(conn, from, hello)
 	}
 	var client *sdk.InitializeParams
 	if err == nil && len(hello.Initialize) > 0 {
@@ -186,19 +137,18 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 	}
 	if err != nil {
 		s.opts.Log.Warn("rejected a client of the tools", "err", err)
-		s.refuse(conn, err)
+		s.refuse(conn, from, err)
 		return
 	}
-	leave, err := s.joinConversation(c.Conversation)
-	if err != nil {
-		s.refuse(conn, err)
+	leave, ok := s.joined.add(joinKey{c.Conversation, from}, maxJoined)
+	if !ok {
+		s.refuse(conn, from, errTooManyClients)
 		return
 	}
 	defer leave()
-	greeted()
 	ctx, end, err := s.enter(ctx, c)
 	if err != nil {
-		s.refuse(conn, err)
+		s.refuse(conn, from, err)
 		return
 	}
 	defer end()
@@ -208,9 +158,37 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 	}
 }
 
+// errSilent means that a client sent no first line, or that too many other clients have not sent theirs yet.
+var errSilent = errors.New("the client sent no first line")
+
+// readHello reads the first line that a client sends. It also returns the reader of all further lines.
+func (s *Server) readHello(conn net.Conn, from cli.Sandbox) (hello relay.Hello, in *bufio.Reader, err error) {
+	done, ok := s.greeting.add(from, maxGreeting)
+	if !ok {
+		return hello, nil, errSilent
+	}
+	defer done()
+	in = bufio.NewReaderSize(conn, helloBytes)
+	// Ignore the error: if the connection is closed, ReadSlice fails, too.
+	_ = conn.SetReadDeadline(time.Now().Add(helloTimeout))
+	line, err := in.ReadSlice('\n')
+	if err != nil {
+		return hello, nil, errSilent
+	}
+	_ = conn.SetReadDeadline(time.Time{})
+	err = json.Unmarshal(line, &hello)
+	return hello, in, err
+}
+
 // refuse tells a client why it was rejected, and reads until the client disconnects. If the connection were closed
-// earlier, the client might not receive the reason.
-func (s *Server) refuse(conn net.Conn, why error) {
+// earlier, the client might not receive the reason. If too many rejected clients are still connected, refuse returns at
+// once.
+func (s *Server) refuse(conn net.Conn, from cli.Sandbox, why error) {
+	done, ok := s.refused.add(from, maxRefused)
+	if !ok {
+		return
+	}
+	defer done()
 	raw, err := json.Marshal(relay.Refusal{Refused: why.Error()})
 	if err != nil {
 		return

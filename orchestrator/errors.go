@@ -19,6 +19,7 @@ var (
 	ErrCannotAmend       = errors.New("the card of that turn has no room for more text")
 	ErrOutsideRoot       = errors.New("that directory is outside the configured roots")
 	ErrNotADir           = errors.New("there is no such directory")
+	ErrReplacedDir       = errors.New("a symbolic link has replaced that directory, or a directory above it")
 	ErrNoPermissionMode  = errors.New("no such permission mode")
 	ErrNoRole            = errors.New("no such role is configured")
 	ErrNoApproval        = errors.New("no agent asked for this")

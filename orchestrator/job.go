@@ -295,9 +295,10 @@ const (
 	ReasonStillOpen     RunReason = "job.still-open"
 	ReasonManyWaiting   RunReason = "job.too-many-waiting" // the detail is the number of waiting runs
 	ReasonQuietHours    RunReason = "job.in-quiet-hours"
-	ReasonOutside       RunReason = "job.directory-outside" // the detail is the directory
-	ReasonNoDir         RunReason = "job.directory-missing" // the detail is the directory
-	ReasonBadChoice     RunReason = "job.bad-choice"        // the detail is an error message
+	ReasonOutside       RunReason = "job.directory-outside"  // the detail is the directory
+	ReasonNoDir         RunReason = "job.directory-missing"  // the detail is the directory
+	ReasonReplacedDir   RunReason = "job.directory-replaced" // the detail is the directory
+	ReasonBadChoice     RunReason = "job.bad-choice"         // the detail is an error message
 	ReasonTurnGone      RunReason = "job.turn-gone"
 	ReasonUserEnded     RunReason = "job.user-ended"
 	ReasonTurnCancelled RunReason = "job.cancelled"
@@ -317,6 +318,8 @@ func (r JobRunResult) Explain(p lang.Printer) string {
 		return p.Text("job.directory-outside", detail)
 	case ReasonNoDir:
 		return p.Text("job.directory-missing", detail)
+	case ReasonReplacedDir:
+		return p.Text("job.directory-replaced", detail)
 	case ReasonBadChoice:
 		return p.Text("job.bad-choice", detail)
 	}

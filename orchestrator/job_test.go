@@ -12,7 +12,8 @@ func TestTheReasonOfARunIsTranslated(t *testing.T) {
 	german, chinese := lang.Language("de").Printer(), lang.Language("zh").Printer()
 	for reason, detail := range map[RunReason]string{
 		ReasonMissed: "", ReasonMissedMany: "", ReasonStillOpen: "", ReasonManyWaiting: "17", ReasonQuietHours: "",
-		ReasonOutside: "/src/app", ReasonNoDir: "/src/app", ReasonBadChoice: "no such role", ReasonTurnGone: "",
+		ReasonOutside: "/src/app", ReasonNoDir: "/src/app",
+		ReasonReplacedDir: "/src/app", ReasonBadChoice: "no such role", ReasonTurnGone: "",
 		ReasonUserEnded: "", ReasonTurnCancelled: "",
 	} {
 		r := JobRunResult{Reason: string(reason)}

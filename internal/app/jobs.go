@@ -5,8 +5,10 @@ import (
 	"maps"
 	"slices"
 
+	"ductor/cli"
 	"ductor/heartbeat"
 	"ductor/heartbeat/webhook"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/orchestrator"
 	"ductor/orchestrator/approval"
@@ -55,7 +57,20 @@ func jobOf(cfg config.Config, in orchestrator.ConversationID, t orchestrator.Job
 		q.QuietPolicy = ""
 	}
 	t.Rights.Of = orchestrator.RightsOfJob
+	if t.Dir != "" {
+		t.Dir = realJobDir(environment.NewPolicy(cfg), in, t.Dir)
+	}
 	return orchestrator.Job{Conversation: in, Person: user, JobTiming: orchestrator.JobTiming{QuietHours: q}, JobTurn: t}
+}
+
+// realJobDir returns the real path of a job's directory. When the job runs, its directory must contain no more symbolic
+// links, because an agent could replace it by a link to a directory with other limits. If the links lead to another
+// environment, realJobDir returns dir unchanged: an agent in a sandbox may have created them before ductor started.
+func realJobDir(policy environment.Policy, in orchestrator.ConversationID, dir string) string {
+	if real := cli.RealPath(dir); policy.Of(real, in) == policy.Of(dir, in) {
+		return real
+	}
+	return dir
 }
 
 // Hooks returns the webhooks of the configuration.

@@ -145,6 +145,7 @@ func (a *App) places(cfg config.Config) workplace.Places {
 	return workplace.Places{
 		Dir: cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots, AddDirs: cfg.Projects.AddDirs,
 		UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), Sandboxes: a.envs.Sandboxes.Policy(),
+		Links: workplace.LinksOf(append([]string{cfg.Projects.DefaultDir}, cfg.Projects.Roots...)...),
 	}
 }
 

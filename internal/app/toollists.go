@@ -16,9 +16,13 @@ import (
 	"ductor/orchestrator/approval"
 )
 
+// projectsOf returns the policies of the configured projects, with the real paths of their directories. If a policy
+// found its directory when it is applied, an agent could make it apply to another directory by creating a link.
 func projectsOf(cfg config.Config) (all []orchestrator.ProjectPolicy) {
 	for _, name := range slices.Sorted(maps.Keys(cfg.Projects.Named)) {
-		all = append(all, cfg.Projects.Named[name])
+		p := cfg.Projects.Named[name]
+		p.Dir = cli.RealPath(p.Dir)
+		all = append(all, p)
 	}
 	return all
 }

@@ -87,7 +87,7 @@ func (a *App) toolServers(in orchestrator.ConversationID, env orchestrator.Agent
 	}
 	server := cli.ToolServer{
 		Name: mcp.Name, Trusted: true, Timeout: toolPatience(a.cfg.Agents),
-		Env: map[string]string{relay.TokenVar: a.tools.own.Token(in, env.Agent)},
+		Env: map[string]string{relay.TokenVar: a.tools.own.Token(in, env)},
 	}
 	if env.Sandbox != "" {
 		server.Path, server.Args = docker.ToolProgram(relay.Verb)
@@ -108,7 +108,9 @@ func (a *App) toolServers(in orchestrator.ConversationID, env orchestrator.Agent
 func (a *App) serveSandbox(b *environment.Sandbox) {
 	if b.Launcher != nil && a.cfg.MCP.Enabled {
 		// No other context is necessary, because ServeConn returns when the connection ends.
-		b.Launcher.Runs().ServeTools(func(conn net.Conn) { a.tools.own.ServeConn(context.Background(), conn) })
+		b.Launcher.Runs().ServeTools(func(conn net.Conn) {
+			a.tools.own.ServeConn(context.Background(), conn, cli.Sandbox(b.Name))
+		})
 	}
 }
 

@@ -67,8 +67,13 @@ type Entry struct {
 
 // Read returns the content of the file at path, which is relative to dir. If the content has more than limit bytes, the
 // error has the Refusal TooLarge. All errors are *Error.
-func Read(dir, path string, limit int64) ([]byte, error) {
-	folder, name, err := openParent(dir, path)
+func Read(dir, path string, limit int64) ([]byte, error) { return readBelow(os.OpenRoot, dir, path, limit) }
+
+// ReadReal is like Read, but returns an error if any part of the absolute path dir is a symbolic link.
+func ReadReal(dir, path string, limit int64) ([]byte, error) { return readBelow(OpenDir, dir, path, limit) }
+
+func readBelow(open func(dir string) (*os.Root, error), dir, path string, limit int64) ([]byte, error) {
+	folder, name, err := openParent(open, dir, path)
 	if err != nil {
 		return nil, toError(err)
 	}
@@ -141,7 +146,7 @@ const MostEntries = 900
 // List returns the files and directories in subdir, which is relative to dir. Directories come first. List omits
 // symbolic links, special files and hidden names. All errors are *Error.
 func List(dir, subdir string) ([]Entry, error) {
-	folder, _, err := openParent(dir, filepath.Join(subdir, "x"))
+	folder, _, err := openParent(os.OpenRoot, dir, filepath.Join(subdir, "x"))
 	if err != nil {
 		return nil, toError(err)
 	}
@@ -182,7 +187,7 @@ func List(dir, subdir string) ([]Entry, error) {
 // Write atomically creates the file at path, which is relative to dir. If the file exists, the error has the Refusal
 // Exists. All errors are *Error.
 func Write(dir, path string, content []byte) error {
-	folder, name, err := openParent(dir, path)
+	folder, name, err := openParent(os.OpenRoot, dir, path)
 	if err != nil {
 		return toError(err)
 	}
@@ -216,14 +221,14 @@ func write(folder *os.Root, name string, content []byte) error {
 	return Sync(folder)
 }
 
-// openParent opens the parent directory of a path below dir, one directory after another. It also returns the last
-// element of the path.
-func openParent(dir, below string) (*os.Root, string, error) {
+// openParent opens dir with open, and then the parent directory of a path below dir, one directory after another. It
+// also returns the last element of the path.
+func openParent(open func(dir string) (*os.Root, error), dir, below string) (*os.Root, string, error) {
 	below = filepath.Clean(below)
 	if !filepath.IsLocal(below) {
 		return nil, "", &Error{Refusal: NotThere}
 	}
-	at, err := os.OpenRoot(dir)
+	at, err := open(dir)
 	if err != nil {
 		return nil, "", err
 	}

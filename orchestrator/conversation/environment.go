@@ -2,7 +2,6 @@ package conversation
 
 import (
 	"context"
-	"path/filepath"
 
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -56,14 +55,13 @@ func (e *Engine) Directory(path string) (string, error) {
 }
 
 // projectOf returns the policy of the project that contains a directory. If several projects contain the directory,
-// projectOf chooses the innermost one. If no project contains it, projectOf returns the zero value. It resolves
-// symbolic links.
+// projectOf chooses the innermost one. If no project contains it, projectOf returns the zero value. It resolves only
+// links of the configuration: with any other link, an agent could choose another policy for its directory.
 func (e *Engine) projectOf(dir string) orchestrator.ProjectPolicy {
+	dir = e.opts.Places.Real(dir)
 	var found orchestrator.ProjectPolicy
 	for _, p := range e.turns().Projects {
-		p.Dir = cli.RealPath(p.Dir)
-		if rel, err := filepath.Rel(p.Dir, cli.RealPath(dir)); err == nil && filepath.IsLocal(rel) &&
-			len(p.Dir) > len(found.Dir) {
+		if cli.Lies(dir, p.Dir) && len(p.Dir) > len(found.Dir) {
 			found = p
 		}
 	}

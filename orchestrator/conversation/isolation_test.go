@@ -9,6 +9,7 @@ import (
 
 	"ductor/orchestrator"
 	"ductor/orchestrator/conversation"
+	"ductor/orchestrator/workplace"
 )
 
 // A choice of the directory in which the conversation already works, by whatever path, continues its session.
@@ -23,7 +24,9 @@ func TestAChoiceOfTheSameDirectoryContinuesTheSession(t *testing.T) {
 	if err := os.Symlink("real", link); err != nil {
 		t.Fatal(err)
 	}
-	h := openAt(t, newPath(t), func(o *conversation.Options) { o.Dir, o.Roots = link, []string{root} })
+	h := openAt(t, newPath(t), func(o *conversation.Options) {
+		o.Dir, o.Roots, o.Links = link, []string{root}, workplace.LinksOf(link)
+	})
 	session := func(path string) orchestrator.SessionID {
 		t.Helper()
 		if path != "" {

@@ -51,14 +51,13 @@ func (e *Engine) moveOutsider(ctx context.Context, o orchestrator.Outsider) erro
 	if err != nil {
 		return err
 	}
-	dir := ""
-	if o.Dir != "" {
-		if dir, err = e.opts.Places.Resolve("", o.Dir); err != nil {
-			return fmt.Errorf("work in %s: %w", o.Dir, err)
-		}
-	}
-	if dir == conv.Dir {
+	// Resolve links only once, because agents may create other links later. A client never changes its directory.
+	if o.Dir == "" || conv.Dir != "" {
 		return nil
+	}
+	dir, err := e.opts.Places.Resolve("", o.Dir)
+	if err != nil {
+		return fmt.Errorf("work in %s: %w", o.Dir, err)
 	}
 	return e.change(ctx, conv.ID, func(c *orchestrator.Conversation) { c.Dir, c.Session = dir, "" },
 		orchestrator.AuditEntry{What: orchestrator.AuditDirectory, Agent: o.Agent(), Title: dir})

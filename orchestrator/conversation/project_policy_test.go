@@ -23,14 +23,11 @@ func TestWhatAProjectSetsCountsInIt(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(shop, "RULES.md"), []byte("Sell nothing.\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(shop, filepath.Join(root, "link")); err != nil {
-		t.Fatal(err)
-	}
 	h := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *conversation.Options) {
 		o.Dir, o.Roots = root, []string{root}
 		o.DeniedTools = []string{"web"}
 		o.Projects = []orchestrator.ProjectPolicy{{
-			Dir: filepath.Join(root, "link"), Context: []string{"RULES.md", "missing.md"}, Tools: cli.ToolList{Denied: []string{"shell"}},
+			Dir: shop, Context: []string{"RULES.md", "missing.md"}, Tools: cli.ToolList{Denied: []string{"shell"}},
 		}}
 	})
 	ask := func(prompt string) cli.Request {

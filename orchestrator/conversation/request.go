@@ -96,6 +96,9 @@ func (c *conversation) PrepareAgain(ctx context.Context, t *orchestrator.Turn, w
 		return cli.Request{}, orchestrator.Session{}, err
 	}
 	session, err := c.e.opts.Store.Session(ctx, t.Session)
+	if err == nil {
+		err = c.e.opts.Places.CheckDir(session.Dir)
+	}
 	if err != nil {
 		return cli.Request{}, orchestrator.Session{}, err
 	}

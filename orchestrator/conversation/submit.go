@@ -246,7 +246,7 @@ func (e *Engine) unqueued(w waiting) {
 //
 // It stores nothing and returns an error in these cases:
 //   - ErrQueueFull: the queue is full
-//   - ErrOutsideRoot or ErrNotADir: the directory is invalid
+//   - ErrOutsideRoot, ErrNotADir or ErrReplacedDir: the directory is invalid
 //   - ErrBadChoice: Wants.Sandbox is unknown
 //
 // Whether the sandbox is available is checked later, when the turn runs.
@@ -266,7 +266,7 @@ func (e *Engine) SubmitOrder(ctx context.Context, order orchestrator.Order) erro
 		if w.Own == "" || !filepath.IsAbs(w.Dir) {
 			return fmt.Errorf("%s: %w", w.Dir, orchestrator.ErrNotADir)
 		}
-		if w.Dir, err = e.opts.Places.Resolve("", w.Dir); err != nil {
+		if w.Dir, err = e.opts.Places.Chosen(w.Dir); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"ductor/cli"
 	"ductor/internal/rooted"
 )
 
@@ -26,12 +27,17 @@ func File(path string, content []byte) string {
 	return fmt.Sprintf("<file path=%q>\n%s\n</file>\n", path, strings.TrimRight(string(content), "\n"))
 }
 
-// Context formats the context files of a directory, to be put before the first prompt of a session. Without readable
-// files, the text is "". Context also returns the files that are unreadable or too long.
-func Context(dir string, files []string) (text string, omitted []LeftOut) {
+// Context formats the context files of a directory, to be put before the first prompt of a session in an environment.
+// Without readable files, the text is "". Context also returns the files that are unreadable or too long.
+func Context(dir string, in cli.Sandbox, files []string) (text string, omitted []LeftOut) {
+	read := rooted.Read
+	// An agent in a sandbox may have replaced the directory by a link to another directory of this host.
+	if in != "" {
+		read = rooted.ReadReal
+	}
 	var b strings.Builder
 	for _, name := range files {
-		content, err := rooted.Read(dir, name, min(mostOfFile, max(int64(mostOfFiles-b.Len()), 0)))
+		content, err := read(dir, name, min(mostOfFile, max(int64(mostOfFiles-b.Len()), 0)))
 		if err == nil && !utf8.Valid(content) {
 			err = errors.New("it is not text")
 		}

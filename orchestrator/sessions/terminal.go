@@ -94,10 +94,14 @@ func (b *Book) ResumeStored(ctx context.Context, by orchestrator.Press, agent cl
 	if i < 0 {
 		return orchestrator.Session{}, orchestrator.ErrNoSession
 	}
+	dir, err := b.engine.Directory(all[i].Dir)
+	if err != nil {
+		return orchestrator.Session{}, err
+	}
 	now := b.opts.Now()
 	s := orchestrator.Session{
 		ID: orchestrator.SessionID(b.opts.NewID()), Conversation: by.Conversation, Person: by.Person,
-		Title: cli.Shorten(all[i].First, titleMax), Dir: all[i].Dir,
+		Title: cli.Shorten(all[i].First, titleMax), Dir: dir,
 		Created: now, Used: now,
 		AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{{Agent: agent,
 			Account: all[i].Account, Sandbox: st.Sandbox}: {ID: id, Terminal: true}},

@@ -93,7 +93,7 @@ func (a *attempt) warnOfTerminals() {
 // addContext adds the project's context files to the prompt if it is the agent's first prompt in the session.
 func (a *attempt) addContext() {
 	project := a.runner.opts.Project(a.req.Dir)
-	text, left := handoff.Context(project.Dir, project.Context)
+	text, left := handoff.Context(project.Dir, a.req.Sandbox, project.Context)
 	for _, l := range left {
 		text := a.printer().Text("turn.context-left-out", l.File, l.Err.Error())
 		a.event(cli.Status{Kind: cli.StatusNotice, Detail: text})

@@ -21,6 +21,9 @@ type Places struct {
 	Roots      []string // users can choose these directories and all directories below them
 	AddDirs    []string // more directories that all agents may use
 	UploadsDir string   // contains a folder for each conversation with the files that users sent; may be empty
+	// Links maps directories of the configuration to their real paths, if their paths contain symbolic links; see
+	// LinksOf. CheckDir accepts these links.
+	Links map[string]string
 	// Sandboxes selects where agents run. If it is nil, all agents run on this host, and orders that require a sandbox
 	// are an error.
 	Sandboxes orchestrator.Sandboxes
@@ -108,14 +111,48 @@ func (p Places) Move(current, path string) (dir string, moves bool, err error) {
 	if dir, err = p.Resolve(current, path); err != nil {
 		return "", false, err
 	}
-	here, err := filepath.EvalSymlinks(current)
-	return dir, err != nil || here != dir, nil // if the current directory no longer exists, dir is another one
+	return dir, p.Real(current) != dir, nil // a current directory that is gone or a link is another one
+}
+
+// LinksOf returns the real paths of those directories whose paths contain symbolic links. Call it when ductor starts,
+// before an agent can replace a directory by a link.
+func LinksOf(dirs ...string) map[string]string {
+	links := map[string]string{}
+	for _, dir := range dirs {
+		if real := cli.RealPath(dir); real != filepath.Clean(dir) {
+			links[filepath.Clean(dir)] = real
+		}
+	}
+	return links
+}
+
+// Real returns the path of a directory, with the links in Links resolved. It resolves no other links, because an agent
+// may have created them.
+func (p Places) Real(dir string) string {
+	dir = filepath.Clean(dir)
+	deepest := ""
+	for link := range p.Links {
+		if cli.Lies(dir, link) && len(link) > len(deepest) {
+			deepest = link
+		}
+	}
+	return filepath.Join(p.Links[deepest], strings.TrimPrefix(dir, deepest))
+}
+
+// Chosen returns the real path of a directory that a user or the configuration chose earlier. The error is one of
+// Resolve, or ErrReplacedDir if the path contains symbolic links other than those in Links.
+func (p Places) Chosen(dir string) (string, error) {
+	real, err := p.Resolve("", dir)
+	if err == nil && real != p.Real(dir) {
+		err = orchestrator.ErrReplacedDir
+	}
+	return real, err
 }
 
 // CheckDir checks the directory of a session again before each turn, because an agent may have replaced it by a
-// symbolic link. The error is a *cli.Failure.
+// symbolic link. The link could lead out of the roots, or to a directory with other limits. The error is a *cli.Failure.
 func (p Places) CheckDir(dir string) error {
-	if _, err := p.Resolve("", dir); err != nil {
+	if _, err := p.Chosen(dir); err != nil {
 		return &cli.Failure{Kind: cli.NoDirectory, Reason: fmt.Sprintf("%s: %s", dir, err), Cause: err}
 	}
 	return nil
