@@ -56,8 +56,8 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	if err != nil {
 		return receipt, err
 	}
-	// If StopTurn returns an error, the turn has just ended without an abort, so delete the new job.
-	if err = e.StopTurn(ctx, id, by); err != nil && created {
+	// If stopTurn returns an error, the turn has just ended without an abort, so delete the new job.
+	if err = e.stopTurn(ctx, id, by, &runsAgain{by, receipt.At}); err != nil && created {
 		err = errors.Join(err, e.opts.Jobs.DeleteJob(ctx, orchestrator.LaterJob(id), by))
 	}
 	return receipt, err

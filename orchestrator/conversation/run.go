@@ -52,11 +52,7 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 	r.promptSent = promptSent
 	r.turn = r.running.Turn()
 	now.helpers.End()
-	if replaced := cli.Replaced(ctx); len(result.Steered.Unread) > 0 && (replaced || !result.Aborted) {
-		c.do(func(c *conversation) {
-			c.requeueUnread(r.record, r.c.active.running.Load(), result.Steered.Unread, replaced)
-		})
-	}
+	r.handleUnread(result)
 	if result.Detached {
 		r.leave()
 		return

@@ -158,16 +158,57 @@ func (c *conversation) replaceRunning(ctx context.Context) error {
 	return c.e.opts.Store.AbortTurns(ctx, all, nil, orchestrator.Handled{})
 }
 
-// requeueUnread puts unread messages back into the queue: they were sent to a running turn, but its agent did not read
-// them. If another message replaced the running turn, they go behind that message. Otherwise they go to the front of
-// the queue.
+// runsAgain is the cause of a cancelled turn context if a user stopped the turn to run its prompt again.
+type runsAgain struct {
+	by orchestrator.Press
+	at time.Time // when a job runs the prompt; zero if a queued turn does
+}
+
+func (*runsAgain) Error() string { return "stopped to run its prompt again" }
+func (*runsAgain) Unwrap() error { return cli.ErrAborted }
+
+// handleUnread handles unread messages: they were sent to the running turn, but its agent did not read them. The reason
+// why the turn ended decides:
+//   - A user aborted the turn: the messages are dropped.
+//   - A job runs the prompt later: other jobs run the messages right after it.
+//   - Otherwise the messages go back into the queue.
+func (r *runningTurn) handleUnread(result cli.Result) {
+	unread, replaced := result.Steered.Unread, cli.Replaced(r.ctx)
+	var again *runsAgain
+	repeats := errors.As(context.Cause(r.ctx), &again)
+	if len(unread) == 0 || result.Aborted && !replaced && !repeats {
+		return
+	}
+	if repeats && !again.at.IsZero() {
+		unread = slices.DeleteFunc(slices.Clone(unread), func(id cli.TurnID) bool { return r.postponed(id, again) })
+	}
+	r.c.do(func(c *conversation) {
+		c.requeueUnread(r.record, r.c.active.running.Load(), unread, replaced)
+	})
+}
+
+// postponed creates a job that runs an unread message right after the job that runs the prompt of the turn. It returns
+// false if that is impossible.
+func (r *runningTurn) postponed(id cli.TurnID, again *runsAgain) bool {
+	t, err := r.e.opts.Store.Turn(r.record, id)
+	if err == nil {
+		_, err = r.e.scheduleLaterFor(r.record, t, again.at, again.by)
+	}
+	if err != nil {
+		r.log().Warn("postpone a message together with its turn", "message", id, "err", err)
+	}
+	return err == nil
+}
+
+// requeueUnread puts unread messages back into the queue. If a queued turn repeats the prompt of the ended turn, or if
+// another message replaced it, they go behind that turn. Otherwise they go to the front of the queue.
 func (c *conversation) requeueUnread(ctx context.Context, r *running, unread []cli.TurnID, replaced bool) {
 	if r.cleared != c.cleared {
 		return
 	}
-	next := 0
+	next := 1 + slices.IndexFunc(c.queue, func(w waiting) bool { return w.turn.Again == r.turn.ID })
 	if replaced {
-		next = 1
+		next = max(next, 1)
 	}
 	for _, id := range unread {
 		ok, err := c.e.opts.Store.UnsteerTurn(ctx, id)
