@@ -56,8 +56,11 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	if err != nil {
 		return receipt, err
 	}
-	// If stopTurn returns an error, the turn has just ended without an abort, so delete the new job.
-	if err = e.stopTurn(ctx, id, by, &runsAgain{by, receipt.At}); err != nil && created {
+	err = e.stopTurn(ctx, id, by, &runsAgain{by, receipt.At})
+	// If the turn was not stopped, delete the new job. After any other error, for example of a full disk, the turn may
+	// be stopped, so only the job still has the prompt.
+	unstopped := errors.Is(err, orchestrator.ErrNoTurn) || errors.Is(err, orchestrator.ErrNotAllowed)
+	if unstopped && created {
 		err = errors.Join(err, e.opts.Jobs.DeleteJob(ctx, orchestrator.LaterJob(id), by))
 	}
 	return receipt, err

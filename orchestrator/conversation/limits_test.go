@@ -106,6 +106,30 @@ func TestATurnThatIsPostponedTwice(t *testing.T) {
 	}
 }
 
+// If the disk is full when a turn is postponed, the turn ends, and its job stays: nothing else has the prompt.
+func TestAFullDiskKeepsThePostponedPrompt(t *testing.T) {
+	later, f := &laterJobs{}, &faulty{fail: map[string]int{}}
+	h := openAt(t, newPath(t), func(o *conversation.Options) {
+		later.open(o)
+		f.DB, o.Store = later.db, f
+	})
+	h.agent.reply = untilAborted
+	_, err := h.db.MergeLimits(t.Context(), cli.AccountLimits{Agent: "claude", Limits: []cli.PlanLimit{{
+		Window: cli.LimitWindow{Span: 5 * time.Hour}, Used: 0.9, Resets: h.clock.now().Add(time.Hour),
+	}}}, h.clock.now())
+	must(t, err)
+	id := h.submit(t, here, "long").Turn
+	h.awaitAsked(t, 1)
+	f.set("AbortTurns", 1)
+	if _, err := h.Choose(t.Context(), id, orchestrator.ActionLater, by(owner, here)); !errors.Is(err, errFull) {
+		t.Errorf("the press is answered with %v", err)
+	}
+	h.await(t, "aborted long")
+	if ids := later.ids(t); len(ids) != 1 {
+		t.Errorf("the jobs are %q", ids)
+	}
+}
+
 // A prompt that waits for a limit can run with another account now. Then its job is gone. Once the job has started, the
 // prompt runs only there, even if a user deletes the job.
 func TestAPromptThatWaitsForALimitRunsOnce(t *testing.T) {
