@@ -164,6 +164,10 @@ func (t JobTurn) Check(problem func(key, format string, args ...any)) {
 
 const laterJob = "later-"
 
+// MayRunLater reports whether a job can run the prompt of the turn again. A job has no command of an agent, and the
+// scheduler itself repeats the turns of jobs.
+func (t Turn) MayRunLater() bool { return t.Wants.Task == cli.TaskPrompt && !IsJobTurn(t.ID) }
+
 // RepeatedAt returns a job that runs the prompt of the turn again at a time; see LaterJob. The permission mode of the
 // job is at most maxMode. If maxMode is empty, the job does not get the rights of the chat.
 func (t Turn) RepeatedAt(at time.Time, maxMode cli.PermissionMode) Job {

@@ -89,11 +89,14 @@ func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at t
 }
 
 // scheduleLater creates a job that runs the prompt of a turn at the given time. It must run in the inbox. It returns
-// ErrRepeated if another turn or job already repeats the prompt. The permission mode of the job is at most maxMode. If
-// maxMode is empty, the job does not get the rights of the chat.
+// ErrRepeated if another turn or job already repeats the prompt, and ErrBadChoice if no job can run the prompt. The
+// permission mode of the job is at most maxMode. If maxMode is empty, the job does not get the rights of the chat.
 func (c *conversation) scheduleLater(ctx context.Context, t orchestrator.Turn, at time.Time,
 	maxMode cli.PermissionMode) (time.Time, error) {
 	e, in := c.e, c.id()
+	if !t.MayRunLater() {
+		return at, orchestrator.ErrBadChoice
+	}
 	if _, err := e.opts.Jobs.Job(ctx, orchestrator.LaterJob(t.ID), in); !errors.Is(err, orchestrator.ErrNoJob) {
 		return at, cmp.Or(err, orchestrator.ErrRepeated)
 	}

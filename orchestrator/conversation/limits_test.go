@@ -180,6 +180,34 @@ func TestAPromptThatWaitsForALimitRunsOnce(t *testing.T) {
 	}
 }
 
+// A job cannot run a command of an agent, so nothing offers that: not at the limit, and not near it.
+func TestACommandDoesNotRunLater(t *testing.T) {
+	later := &laterJobs{}
+	h := openAt(t, newPath(t), func(o *conversation.Options) {
+		later.open(o)
+		o.Limits = orchestrator.LimitWait
+	})
+	h.agent.reply = h.limited
+	first, _ := h.runCommand(t, "/review")
+	h.await(t, "failed /review")
+	turn, err := h.db.Turn(t.Context(), first.Turn)
+	if err != nil || turn.Outcome.Recovery.Offers(orchestrator.ActionLater) ||
+		!turn.Outcome.Recovery.Offers(orchestrator.ActionAgain) {
+		t.Errorf("it offers %q, %v", turn.Outcome.Recovery.Offer, err)
+	}
+	_, err = h.db.MergeLimits(t.Context(), cli.AccountLimits{Agent: "claude", Limits: []cli.PlanLimit{{
+		Window: cli.LimitWindow{Span: 5 * time.Hour}, Used: 0.9, Resets: h.clock.now().Add(time.Hour),
+	}}}, h.clock.now())
+	must(t, err)
+	h.agent.replies(untilAborted)
+	second, _ := h.runCommand(t, "/long")
+	h.awaitAsked(t, 2)
+	_, err = h.Choose(t.Context(), second.Turn, orchestrator.ActionLater, by(owner, here))
+	if !errors.Is(err, orchestrator.ErrBadChoice) || len(later.ids(t)) > 0 {
+		t.Errorf("the press is answered with %v, and the jobs are %q", err, later.ids(t))
+	}
+}
+
 // Each run of a job that a user starts once more is a turn of its own.
 func TestALaterJobMayRunTwice(t *testing.T) {
 	h := openForOrders(t, newPath(t), t.TempDir())
