@@ -71,6 +71,15 @@ func (p Prompt) HasPicture() bool {
 	return slices.ContainsFunc(p.Attachments, func(a Attachment) bool { return a.Image })
 }
 
+// OnlyText returns the text of the prompt, with a reference to each file.
+func (p Prompt) OnlyText() string {
+	text := p.Text
+	for _, a := range p.Attachments {
+		text += "\n" + a.String()
+	}
+	return text
+}
+
 // Entry is the part of a Turn that describes its place in the session. The entries of a session are its turns, and the
 // questions that were asked outside of turns. Each entry is stored as a Turn.
 type Entry struct {

@@ -103,12 +103,30 @@ func (c *conversation) scheduleLater(ctx context.Context, t orchestrator.Turn, a
 	if err := e.opts.Store.Unrepeated(ctx, t.ID); err != nil {
 		return at, err
 	}
+	effort, err := e.effortOf(ctx, in, t)
+	if err != nil {
+		return at, err
+	}
 	at = at.Truncate(time.Second).Add(time.Second)
 	t.Prompt.Conversation = in
-	if _, err := e.opts.Jobs.AddJob(ctx, t.RepeatedAt(at, maxMode)); err != nil {
+	if _, err := e.opts.Jobs.AddJob(ctx, t.RepeatedAt(at, effort, maxMode)); err != nil {
 		return at, fmt.Errorf("add a job: %w", err)
 	}
 	return at, nil
+}
+
+// effortOf returns the effort that is now chosen for the agent and the model of a turn, or "" if others are chosen.
+func (e *Engine) effortOf(ctx context.Context, in orchestrator.ConversationID, t orchestrator.Turn) (cli.Effort,
+	error) {
+	conv, err := e.load(ctx, in)
+	if err != nil {
+		return "", err
+	}
+	who, err := e.chooseAgent(cli.AtOnce(ctx), t.Wants.Override(conv), t.Sandbox)
+	if err != nil || who.Agent != t.Agent || who.Model != t.Model {
+		return "", nil //nolint:nilerr // without an agent, nothing is chosen
+	}
+	return who.Effort, nil
 }
 
 // RunLater implements turn.Conversation.

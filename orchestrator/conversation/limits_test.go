@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -177,6 +179,36 @@ func TestAPromptThatWaitsForALimitRunsOnce(t *testing.T) {
 				h.await(t, "done hello")
 			}
 		})
+	}
+}
+
+// A prompt runs later as it would have run now: with its effort, and with its files.
+func TestAPromptRunsLaterWithItsEffortAndFiles(t *testing.T) {
+	later := &laterJobs{}
+	h := openAt(t, newPath(t), func(o *conversation.Options) {
+		later.open(o)
+		o.Orders, o.Limits = later.db, orchestrator.LimitWait
+	})
+	h.agent.reply = h.limited
+	must(t, h.SetModel(t.Context(), here, "codex", "m1", "high"))
+	p := newPrompt(here, "look")
+	p.Attachments = []orchestrator.Attachment{{Path: "/u/a.png", Name: "a.png", MIME: "image/png", Image: true}}
+	r, err := h.Submit(t.Context(), p, orchestrator.Wants{})
+	must(t, err)
+	h.await(t, "failed look")
+	st, err := later.db.Job(t.Context(), orchestrator.LaterJob(r.Turn))
+	must(t, err)
+	must(t, h.SetModel(t.Context(), here, "claude", "", ""))
+	h.agent.replies(echo)
+	j := st.Job
+	h.order(t, order("job-1", j.Prompt, orchestrator.Wants{Agent: j.Agent, Model: j.Model, Effort: j.Effort,
+		Purpose: orchestrator.Purpose{Job: j.ID}}))
+	h.await(t, "done look")
+	all := h.agent.requests()
+	before, now := all[0], all[1]
+	if now.Effort != "high" || now.Model != "m1" || !slices.Equal(now.Files, before.Files) ||
+		!slices.Equal(now.Images, before.Images) || !strings.HasSuffix(now.Prompt, before.Prompt) {
+		t.Errorf("it ran as %+v, and runs as %+v", before, now)
 	}
 }
 

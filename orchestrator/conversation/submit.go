@@ -274,20 +274,25 @@ func (e *Engine) SubmitOrder(ctx context.Context, order orchestrator.Order) erro
 	if err != nil {
 		return err
 	}
-	receipt, err := e.enqueue(ctx, orchestrator.Turn{ID: order.Turn, Again: again, Prompt: order.Prompt, Wants: w})
+	p := order.Prompt
+	// A job has only text, but the earlier turn also has the files.
+	if before := again.Prompt; again.ID != "" && before.OnlyText() == p.Text {
+		p.Text, p.Attachments, p.Quotes = before.Text, before.Attachments, before.Quotes
+	}
+	receipt, err := e.enqueue(ctx, orchestrator.Turn{ID: order.Turn, Again: again.ID, Prompt: p, Wants: w})
 	if err == nil && receipt.Full {
 		err = orchestrator.ErrQueueFull
 	}
 	return err
 }
 
-// repeatedBy returns the ID of the earlier turn if the order comes from a LaterJob, which runs the prompt of that turn
-// again after the end of a usage limit. It returns "" for other orders, if a user has changed the prompt of the job, or
-// if another turn already repeats the earlier turn.
-func (e *Engine) repeatedBy(ctx context.Context, order orchestrator.Order) (cli.TurnID, error) {
+// repeatedBy returns the earlier turn if the order comes from a LaterJob, which runs the prompt of that turn again after
+// the end of a usage limit. It returns a zero Turn for other orders, if a user has changed the prompt of the job, or if
+// another turn already repeats the earlier turn.
+func (e *Engine) repeatedBy(ctx context.Context, order orchestrator.Order) (orchestrator.Turn, error) {
 	id, later := order.Wants.Job.Repeats()
 	if !later {
-		return "", nil
+		return orchestrator.Turn{}, nil
 	}
 	t, err := e.opts.Store.Turn(ctx, id)
 	if err == nil {
@@ -295,9 +300,9 @@ func (e *Engine) repeatedBy(ctx context.Context, order orchestrator.Order) (cli.
 	}
 	if errors.Is(err, orchestrator.ErrNoTurn) || errors.Is(err, orchestrator.ErrRepeated) ||
 		!strings.HasPrefix(order.Prompt.Text, t.Prompt.Text) {
-		return "", nil
+		return orchestrator.Turn{}, nil
 	}
-	return id, err
+	return t, err
 }
 
 // ownSession returns the session with the name Wants.Own. It creates a session if there is none, if the session has
