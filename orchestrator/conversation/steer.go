@@ -105,20 +105,70 @@ func (c *conversation) steered(ctx context.Context, h handover) error {
 // requeue moves a turn back to the front of the queue. If an abort has emptied the queue since the start of the
 // handover, requeue cancels the turn instead.
 func (c *conversation) requeue(ctx context.Context, h handover) error {
-	w := h.waiting
 	// If an abort has emptied the queue, do not store the turn as queued: after a crash, the next process would run it.
 	if c.cleared != h.cleared {
-		c.e.cancelRemoved(w)
+		c.e.cancelRemoved(h.waiting)
 		return orchestrator.ErrNotWaiting
 	}
-	ok, err := c.e.opts.Store.UnsteerTurn(ctx, w.turn.ID)
-	if err != nil || !ok {
-		return cmp.Or(err, orchestrator.ErrNotWaiting)
+	switch err := c.returnToQueue(ctx, []waiting{h.waiting}, 0); {
+	case err != nil:
+		return err
+	case c.find(h.waiting.turn.ID) < 0:
+		return orchestrator.ErrNotWaiting
 	}
-	w.turn.State, w.turn.Entry.Into, w.turn.Prompt.Conversation = orchestrator.TurnQueued, "", c.id()
-	w.turn.Agent, w.turn.Model, w.turn.Sandbox = "", "", ""
-	c.queue = slices.Insert(c.queue, 0, w)
 	return orchestrator.ErrCannotSteer
+}
+
+// returnToQueue puts steered turns back into the queue, at an index. If the store cannot record that, for example
+// because the disk is full, record repeats the write. The turns then return to the front of the queue, unless an abort
+// has emptied the queue meanwhile.
+func (c *conversation) returnToQueue(ctx context.Context, steered []waiting, at int) error {
+	left, back, cleared := steered, []waiting(nil), c.cleared
+	stored, err := c.e.record(ctx, c.e.log, func(ctx context.Context) error {
+		for ; len(left) > 0; left = left[1:] {
+			ok, err := c.e.opts.Store.UnsteerTurn(ctx, left[0].turn.ID)
+			if err != nil {
+				return err
+			}
+			if ok {
+				back = append(back, left[0])
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		c.insertSteered(back, at)
+		return nil
+	}
+	c.e.spawn(func() {
+		if !<-stored {
+			return
+		}
+		c.do(func(c *conversation) {
+			if c.cleared == cleared {
+				c.insertSteered(back, 0)
+				return
+			}
+			for _, w := range back {
+				c.e.cancelRemoved(w)
+			}
+		})
+	})
+	return err
+}
+
+// insertSteered inserts turns into the queue whose prompts were not added to the running turn.
+func (c *conversation) insertSteered(back []waiting, at int) {
+	at = min(at, len(c.queue))
+	for i, w := range back {
+		t := &w.turn
+		t.State, t.Prompt.Conversation, t.Started, t.Ended = orchestrator.TurnQueued, c.id(), time.Time{}, time.Time{}
+		t.Entry, t.Agent, t.Model, t.Sandbox, t.Delivered = orchestrator.Entry{}, "", "", "", false
+		c.queue = slices.Insert(c.queue, at+i, w)
+		if w.shown && at+i > 0 { // the turn at index 0 starts now, so the chat need not show it as waiting
+			c.e.opts.Chat.Queued(*t, at+i)
+		}
+	}
 }
 
 // Interrupt implements bot.Desk.
@@ -210,22 +260,18 @@ func (c *conversation) requeueUnread(ctx context.Context, r *running, unread []c
 	if replaced {
 		next = max(next, 1)
 	}
+	var back []waiting
 	for _, id := range unread {
-		ok, err := c.e.opts.Store.UnsteerTurn(ctx, id)
-		t, readErr := c.e.opts.Store.Turn(ctx, id)
-		if err = cmp.Or(err, readErr); err != nil {
-			c.e.log.Error("requeue a message", "turn", id, "err", err)
-		}
-		if err != nil || !ok {
+		t, err := c.e.opts.Store.Turn(ctx, id)
+		if err != nil {
+			c.e.log.Error("load an unread message", "turn", id, "err", err)
 			continue
 		}
-		at := min(next, len(c.queue))
-		next++
 		// The chat may still have a message about this turn. Set shown, so that ductor deletes the message later.
-		c.queue = slices.Insert(c.queue, at, waiting{turn: t, shown: true})
-		if at > 0 { // the turn at index 0 starts now, so the chat need not show it as waiting
-			c.e.opts.Chat.Queued(t, at)
-		}
+		back = append(back, waiting{turn: t, shown: true})
+	}
+	if err := c.returnToQueue(ctx, back, next); err != nil {
+		c.e.log.Error("requeue unread messages", "turn", r.turn.ID, "err", err)
 	}
 }
 
