@@ -55,8 +55,9 @@ type Engine struct {
 
 // question is a question that is not answered yet. Several agents answer a group question.
 type question struct {
-	in      orchestrator.ConversationID // changes if a group becomes a supergroup; Engine.mu guards it
-	running int                         // number of agents that are answering now; 0 before the first agent and between two agents
+	// in changes if a group becomes a supergroup. Engine.mu guards it.
+	in      orchestrator.ConversationID
+	running int // number of agents that are answering now; 0 before the first agent and between two agents
 	lanes   map[lane]bool
 	cancel  context.CancelCauseFunc
 }
