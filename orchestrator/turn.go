@@ -133,6 +133,14 @@ type Turn struct {
 	Crashes int
 }
 
+// Requeued returns a steered turn as it is stored again once it is back in the queue of a conversation; see
+// Store.UnsteerTurn.
+func (t Turn) Requeued(in ConversationID) Turn {
+	t.State, t.Prompt.Conversation, t.Started, t.Ended, t.Delivered = TurnQueued, in, time.Time{}, time.Time{}, false
+	t.Entry, t.Agent, t.Model, t.Sandbox = Entry{}, "", "", ""
+	return t
+}
+
 // MayJoin reports whether ductor may add the prompt of this waiting turn to a running turn. first is the ID of the
 // message that started the running turn. A command may not join, and neither may a prompt without the rights of the
 // chat. A prompt that names an agent may join only if it belongs to the message with the ID first (see Prompt.PartOf),

@@ -54,7 +54,7 @@ func (e *Engine) stopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Pr
 // recordAbort stores an abort. If the write fails, recordAbort returns the error and retries the write in the
 // background. Without the stored abort, the next process would continue the aborted turns.
 func (e *Engine) recordAbort(ctx context.Context, ending, dropped []cli.TurnID, handled orchestrator.Handled) error {
-	_, err := e.record(context.WithoutCancel(ctx), e.log, func(ctx context.Context) error {
+	_, err := e.retrier().Record(context.WithoutCancel(ctx), e.log, func(ctx context.Context) error {
 		// If the first write fails, the caller tells the user. So store the notices only with the first write: after a
 		// later write, they would tell the user a second time.
 		defer func() { handled.Notices = nil }()

@@ -110,21 +110,19 @@ func (c *conversation) requeue(ctx context.Context, h handover) error {
 		c.e.cancelRemoved(h.waiting)
 		return orchestrator.ErrNotWaiting
 	}
-	switch err := c.returnToQueue(ctx, []waiting{h.waiting}, 0); {
-	case err != nil:
-		return err
-	case c.find(h.waiting.turn.ID) < 0:
-		return orchestrator.ErrNotWaiting
+	err := c.returnToQueue(ctx, []waiting{h.waiting}, 0)
+	if c.find(h.waiting.turn.ID) < 0 {
+		return cmp.Or(err, orchestrator.ErrNotWaiting)
 	}
 	return orchestrator.ErrCannotSteer
 }
 
 // returnToQueue puts steered turns back into the queue, at an index. If the store cannot record that, for example
-// because the disk is full, record repeats the write. The turns then return to the front of the queue, unless an abort
+// because the disk is full, the write is repeated. The turns then return to the front of the queue, unless an abort
 // has emptied the queue meanwhile.
 func (c *conversation) returnToQueue(ctx context.Context, steered []waiting, at int) error {
 	left, back, cleared := steered, []waiting(nil), c.cleared
-	stored, err := c.e.record(ctx, c.e.log, func(ctx context.Context) error {
+	stored, err := c.e.retrier().Record(ctx, c.e.log, func(ctx context.Context) error {
 		for ; len(left) > 0; left = left[1:] {
 			ok, err := c.e.opts.Store.UnsteerTurn(ctx, left[0].turn.ID)
 			if err != nil {
@@ -161,12 +159,10 @@ func (c *conversation) returnToQueue(ctx context.Context, steered []waiting, at 
 func (c *conversation) insertSteered(back []waiting, at int) {
 	at = min(at, len(c.queue))
 	for i, w := range back {
-		t := &w.turn
-		t.State, t.Prompt.Conversation, t.Started, t.Ended = orchestrator.TurnQueued, c.id(), time.Time{}, time.Time{}
-		t.Entry, t.Agent, t.Model, t.Sandbox, t.Delivered = orchestrator.Entry{}, "", "", "", false
+		w.turn = w.turn.Requeued(c.id())
 		c.queue = slices.Insert(c.queue, at+i, w)
 		if w.shown && at+i > 0 { // the turn at index 0 starts now, so the chat need not show it as waiting
-			c.e.opts.Chat.Queued(*t, at+i)
+			c.e.opts.Chat.Queued(w.turn, at+i)
 		}
 	}
 }
@@ -214,7 +210,7 @@ type runsAgain struct {
 	at time.Time // when a job runs the prompt; zero if a queued turn does
 }
 
-func (*runsAgain) Error() string { return "stopped to run its prompt again" }
+func (*runsAgain) Error() string { return cli.ErrAborted.Error() }
 func (*runsAgain) Unwrap() error { return cli.ErrAborted }
 
 // handleUnread handles unread messages: they were sent to the running turn, but its agent did not read them. The reason
@@ -223,18 +219,16 @@ func (*runsAgain) Unwrap() error { return cli.ErrAborted }
 //   - A job runs the prompt later: other jobs run the messages right after it.
 //   - Otherwise the messages go back into the queue.
 func (r *runningTurn) handleUnread(result cli.Result) {
-	unread, replaced := result.Steered.Unread, cli.Replaced(r.ctx)
+	unread := result.Steered.Unread
 	var again *runsAgain
 	repeats := errors.As(context.Cause(r.ctx), &again)
-	if len(unread) == 0 || result.Aborted && !replaced && !repeats {
+	if len(unread) == 0 || result.Aborted && !cli.Replaced(r.ctx) && !repeats {
 		return
 	}
 	if repeats && !again.at.IsZero() {
 		unread = slices.DeleteFunc(slices.Clone(unread), func(id cli.TurnID) bool { return r.postponed(id, again) })
 	}
-	r.c.do(func(c *conversation) {
-		c.requeueUnread(r.record, r.c.active.running.Load(), unread, replaced)
-	})
+	r.c.do(func(c *conversation) { c.requeueUnread(r.record, r.c.active.running.Load(), unread) })
 }
 
 // postponed creates a job that runs an unread message right after the job that runs the prompt of the turn. It returns
@@ -252,12 +246,12 @@ func (r *runningTurn) postponed(id cli.TurnID, again *runsAgain) bool {
 
 // requeueUnread puts unread messages back into the queue. If a queued turn repeats the prompt of the ended turn, or if
 // another message replaced it, they go behind that turn. Otherwise they go to the front of the queue.
-func (c *conversation) requeueUnread(ctx context.Context, r *running, unread []cli.TurnID, replaced bool) {
+func (c *conversation) requeueUnread(ctx context.Context, r *running, unread []cli.TurnID) {
 	if r.cleared != c.cleared {
 		return
 	}
 	next := 1 + slices.IndexFunc(c.queue, func(w waiting) bool { return w.turn.Again == r.turn.ID })
-	if replaced {
+	if cli.Replaced(r.ctx) {
 		next = max(next, 1)
 	}
 	var back []waiting
