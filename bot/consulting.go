@@ -36,6 +36,15 @@ func (a consultDesk) Stop(ctx context.Context, by orchestrator.Press, told func(
 	})
 }
 
+// MoveChat implements Desk.
+func (a consultDesk) MoveChat(ctx context.Context, from, to int64) error {
+	err := a.Desk.MoveChat(ctx, from, to)
+	if err == nil {
+		a.consults.MoveChat(from, to)
+	}
+	return err
+}
+
 // groupCommand is the command that asks the models in the configuration. With /consult, the user chooses the models.
 const groupCommand = "group"
 

@@ -141,6 +141,8 @@ type Consults interface {
 	Asking(in ConversationID) int
 	// Abort cancels the questions of a conversation and returns their number. It does not block.
 	Abort(in ConversationID) int
+	// MoveChat gives the questions of a group its new chat ID, so that Asking and Abort find them there.
+	MoveChat(from, to int64)
 }
 
 // ConsultStore stores consultations and work. internal/store implements it.

@@ -164,18 +164,21 @@ func (t JobTurn) Check(problem func(key, format string, args ...any)) {
 
 const laterJob = "later-"
 
-// RepeatedAt returns a job that runs the prompt of the turn again at a time; see LaterJob. The permission mode of the
-// job is at most maxMode. If maxMode is empty, the job does not get the rights of the chat.
-func (t Turn) RepeatedAt(at time.Time, maxMode cli.PermissionMode) Job {
+// MayRunLater reports whether a job can run the prompt of the turn again. A job has no command of an agent, and the
+// scheduler itself repeats the turns of jobs.
+func (t Turn) MayRunLater() bool { return t.Wants.Task == cli.TaskPrompt && !IsJobTurn(t.ID) }
+
+// RepeatedAt returns a job that runs the prompt of the turn again at a time; see LaterJob. The effort must be that of
+// the turn's agent and model. The permission mode of the job is at most maxMode. If maxMode is empty, the job does not
+// get the rights of the chat.
+func (t Turn) RepeatedAt(at time.Time, effort cli.Effort, maxMode cli.PermissionMode) Job {
 	j := Job{
-		ID: LaterJob(t.ID), Conversation: t.Prompt.Conversation, Person: t.Prompt.Person, Prompt: t.Prompt.Text,
+		ID: LaterJob(t.ID), Conversation: t.Prompt.Conversation, Person: t.Prompt.Person, Prompt: t.Prompt.OnlyText(),
 		JobTiming: JobTiming{
 			Schedule: "at " + at.UTC().Format(time.DateTime), QuietHours: QuietHours{Zone: "UTC"},
 		},
-		JobTurn: JobTurn{Session: SharedSession, Agent: t.Agent, Model: t.Model, Timeout: t.Wants.Timeout},
-	}
-	for _, a := range t.Prompt.Attachments {
-		j.Prompt += "\n" + a.String()
+		JobTurn: JobTurn{Session: SharedSession, Agent: t.Agent, Model: t.Model, Effort: effort,
+			Timeout: t.Wants.Timeout},
 	}
 	if maxMode != "" {
 		j.Rights = Rights{Of: RightsOfPress, Mode: maxMode}

@@ -71,6 +71,15 @@ func (p Prompt) HasPicture() bool {
 	return slices.ContainsFunc(p.Attachments, func(a Attachment) bool { return a.Image })
 }
 
+// OnlyText returns the text of the prompt, with a reference to each file.
+func (p Prompt) OnlyText() string {
+	text := p.Text
+	for _, a := range p.Attachments {
+		text += "\n" + a.String()
+	}
+	return text
+}
+
 // Entry is the part of a Turn that describes its place in the session. The entries of a session are its turns, and the
 // questions that were asked outside of turns. Each entry is stored as a Turn.
 type Entry struct {
@@ -122,6 +131,14 @@ type Turn struct {
 	Bypass time.Time
 	// Crashes counts how often ductor crashed while the turn ran, or before the chat showed its outcome.
 	Crashes int
+}
+
+// Requeued returns a steered turn as it is stored again once it is back in the queue of a conversation; see
+// Store.UnsteerTurn.
+func (t Turn) Requeued(in ConversationID) Turn {
+	t.State, t.Prompt.Conversation, t.Started, t.Ended, t.Delivered = TurnQueued, in, time.Time{}, time.Time{}, false
+	t.Entry, t.Agent, t.Model, t.Sandbox = Entry{}, "", "", ""
+	return t
 }
 
 // MayJoin reports whether ductor may add the prompt of this waiting turn to a running turn. first is the ID of the

@@ -723,6 +723,28 @@ func TestCardSurvivesDeathAtEveryWrite(t *testing.T) {
 	}
 }
 
+// Near a limit of the plan, a running turn can go on later or with another account. A job cannot run a command of an
+// agent, so a command can only go on with another account.
+func TestOnlyAPromptCanRunLater(t *testing.T) {
+	for task, want := range map[cli.Task]bool{cli.TaskPrompt: true, cli.TaskCommand: false, cli.TaskCompact: false} {
+		withRig(t, func(s *rig) {
+			s.turn.Wants.Task = task
+			c := s.newCard()
+			near := cli.AccountLimits{Limits: []cli.PlanLimit{{
+				Window: cli.LimitWindow{Span: 5 * time.Hour}, Used: 0.95, Resets: time.Now().Add(time.Hour),
+			}}}
+			c.Show(cli.LimitsReported{AccountLimits: near, Others: []cli.Account{"work"}})
+			c.Show(cli.ToolStarted{ID: "1", Name: "Bash", Title: "npm test"})
+			synctest.Wait()
+			buttons := fmt.Sprint(s.chat.Visible()[0].Buttons)
+			if strings.Contains(buttons, string(orchestrator.ActionLater)) != want ||
+				!strings.Contains(buttons, string(orchestrator.ActionAccount("work"))) {
+				t.Errorf("%q: the buttons are %s", task, buttons)
+			}
+		})
+	}
+}
+
 func TestCardBlankTextSpendsNothing(t *testing.T) {
 	withRig(t, func(s *rig) {
 		c := s.newCard()

@@ -283,11 +283,14 @@ func (c *card) liveButtonsLocked(now time.Time) tgapi.Keyboard {
 	}
 	k := tgapi.Keyboard{{buttons.Stop(c.turn.ID)}}
 	if at := c.doc.turn.limits.Reset(now); !at.IsZero() && !orchestrator.IsJobTurn(c.turn.ID) {
-		later := orchestrator.Recovery{Offer: []orchestrator.Action{orchestrator.ActionLater}, At: at}
-		for _, account := range c.doc.turn.others {
-			later.Offer = append(later.Offer, orchestrator.ActionAccount(account))
+		limited := orchestrator.Recovery{At: at}
+		if c.turn.MayRunLater() {
+			limited.Offer = append(limited.Offer, orchestrator.ActionLater)
 		}
-		k = append(k, buttons.Offer(c.turn.ID, later)...)
+		for _, account := range c.doc.turn.others {
+			limited.Offer = append(limited.Offer, orchestrator.ActionAccount(account))
+		}
+		k = append(k, buttons.Offer(c.turn.ID, limited)...)
 	}
 	return k
 }

@@ -15,20 +15,15 @@ func (e *Engine) Begin(ctx context.Context, in orchestrator.ConversationID) (_ c
 func (e *Engine) begin(ctx context.Context, in orchestrator.ConversationID) (_ context.Context, one *question,
 	end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	one = &question{lanes: map[lane]bool{}, cancel: cancel}
+	one = &question{in: in, lanes: map[lane]bool{}, cancel: cancel}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.asking[in] == nil {
-		e.asking[in] = map[*question]bool{}
-	}
-	e.asking[in][one] = true
+	e.asking[one] = true
 	return context.WithValue(ctx, questionKey{}, one), one, func() {
 		cancel(nil)
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		if delete(e.asking[in], one); len(e.asking[in]) == 0 {
-			delete(e.asking, in)
-		}
+		delete(e.asking, one)
 	}
 }
 
@@ -74,7 +69,10 @@ func (e *Engine) register(one *question, r *asking, of lane) error {
 	}
 	busy := 0
 	r.by.fresh = r.by.fresh || r.session.Dir != r.at.Dir
-	for other := range e.asking[r.Conversation] {
+	for other := range e.asking {
+		if other.in != one.in {
+			continue
+		}
 		r.by.fresh = r.by.fresh || other.lanes[of]
 		busy += other.running
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -49,13 +48,15 @@ type Engine struct {
 	opts Options
 
 	mu     sync.Mutex
-	asking map[orchestrator.ConversationID]map[*question]bool
+	asking map[*question]bool
 	closed bool
 	wg     sync.WaitGroup
 }
 
 // question is a question that is not answered yet. Several agents answer a group question.
 type question struct {
+	// in changes if a group becomes a supergroup. Engine.mu guards it.
+	in      orchestrator.ConversationID
 	running int // number of agents that are answering now; 0 before the first agent and between two agents
 	lanes   map[lane]bool
 	cancel  context.CancelCauseFunc
@@ -74,7 +75,7 @@ var _ orchestrator.Consults = (*Engine)(nil)
 
 // New creates an Engine. The caller must call Close when ductor ends.
 func New(o Options) *Engine {
-	return &Engine{opts: o, asking: map[orchestrator.ConversationID]map[*question]bool{}}
+	return &Engine{opts: o, asking: map[*question]bool{}}
 }
 
 // Ask implements orchestrator.Consults.
@@ -85,6 +86,7 @@ func (e *Engine) Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orche
 // consult asks an agent that may only read files.
 func (e *Engine) consult(ctx context.Context, q orchestrator.ConsultQuestion,
 	by approach) (orchestrator.ConsultAnswer, error) {
+	q.Conversation = e.currentID(ctx, q.Conversation)
 	at, err := e.place(ctx, q)
 	if err != nil {
 		return orchestrator.ConsultAnswer{}, err
@@ -181,6 +183,7 @@ func (e *Engine) askAside(ctx context.Context, at cli.Request, q orchestrator.Co
 	}
 	defer leave()
 	result, err := e.askAgent(ctx, r)
+	r.entry.Prompt.Conversation = e.currentID(ctx, q.Conversation)
 	r.entry.Ended = e.opts.Now()
 	r.entry.Outcome = outcomeOf(r.Model.Agent, result, err)
 	r.entry.State, r.entry.Outcome.Duration = r.entry.Outcome.State, r.entry.Ended.Sub(began)
@@ -363,12 +366,35 @@ func (e *Engine) Abort(in orchestrator.ConversationID) int {
 	return len(all)
 }
 
+// MoveChat implements orchestrator.Consults.
+func (e *Engine) MoveChat(from, to int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for one := range e.asking {
+		if one.in.Chat == from {
+			one.in.Chat = to
+		}
+	}
+}
+
+// currentID returns the conversation of the question that was begun with ctx, or the given one if there is none. It
+// differs from the given one if a group has become a supergroup meanwhile.
+func (e *Engine) currentID(ctx context.Context, in orchestrator.ConversationID) orchestrator.ConversationID {
+	one, begun := ctx.Value(questionKey{}).(*question)
+	if !begun {
+		return in
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return one.in
+}
+
 // shownIn returns the unanswered questions of all conversations whose activity ductor shows in the given conversation.
 // The caller holds mu.
 func (e *Engine) shownIn(in orchestrator.ConversationID) (all []*question) {
-	for of, here := range e.asking {
-		if of.Shown() == in {
-			all = slices.AppendSeq(all, maps.Keys(here))
+	for one := range e.asking {
+		if one.in.Shown() == in {
+			all = append(all, one)
 		}
 	}
 	return all
@@ -378,10 +404,8 @@ func (e *Engine) shownIn(in orchestrator.ConversationID) (all []*question) {
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	e.closed = true
-	for _, here := range e.asking {
-		for one := range here {
-			one.cancel(orchestrator.ErrShutdown)
-		}
+	for one := range e.asking {
+		one.cancel(orchestrator.ErrShutdown)
 	}
 	e.mu.Unlock()
 	done := make(chan struct{})

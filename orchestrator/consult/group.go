@@ -34,6 +34,7 @@ func (e *Engine) Group(ctx context.Context, q orchestrator.GroupQuestion,
 	}
 	var said []cli.TurnID // IDs of the entries that contain answers of the group
 	for round := 1; round <= q.Rounds; round++ {
+		q.Conversation = e.currentID(ctx, q.Conversation)
 		if s, err = e.opts.Session(ctx, q.ConsultQuestion); err != nil {
 			return all, err
 		}

@@ -119,6 +119,40 @@ func TestAGroupIsAborted(t *testing.T) {
 	}
 }
 
+// If a group becomes a supergroup while models think, the rest of the question belongs to the supergroup, where users
+// can abort it.
+func TestAQuestionMovesWithItsGroup(t *testing.T) {
+	was, is := orchestrator.ConversationID{Chat: -5}, orchestrator.ConversationID{Chat: -1000000000005}
+	var e *Engine
+	var move sync.Once
+	a, e := engine(func(ctx context.Context, req cli.Request) cli.Result {
+		if strings.HasPrefix(req.Prompt, weigh) {
+			if e.Asking(was) != 0 || e.Asking(is) != 1 || e.Abort(is) != 1 {
+				t.Errorf("%d questions in the group, %d in the supergroup", e.Asking(was), e.Asking(is))
+			}
+			<-ctx.Done()
+			return cli.Cut(ctx, "codex")
+		}
+		move.Do(func() { e.MoveChat(was.Chat, is.Chat) })
+		return cli.Result{Text: "thoughts"}
+	})
+	ctx, end := e.Begin(t.Context(), was)
+	q := which(2)
+	q.Conversation = was
+	if _, err := e.Group(ctx, q, func(orchestrator.GroupStep) {}); !errors.Is(err, cli.ErrAborted) {
+		t.Errorf("the question ends with %v", err)
+	}
+	end()
+	if e.Asking(is) != 0 || len(a.stored.entries) != 6 {
+		t.Errorf("%d questions run, and %d answers are stored", e.Asking(is), len(a.stored.entries))
+	}
+	for _, entry := range a.stored.entries {
+		if entry.Prompt.Conversation != is {
+			t.Errorf("an answer is stored in %v", entry.Prompt.Conversation)
+		}
+	}
+}
+
 func TestAnEstimate(t *testing.T) {
 	_, e := engine(nil)
 	known := []cli.MenuEntry{

@@ -28,8 +28,14 @@ func (e *Engine) Stop(ctx context.Context, by orchestrator.Press, told func(*orc
 	return report, err
 }
 
-// StopTurn implements bot.Desk. It aborts the turn before it does anything that may block.
+// StopTurn implements bot.Desk.
 func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Press) error {
+	return e.stopTurn(ctx, id, by, cli.ErrAborted)
+}
+
+// stopTurn aborts a turn before it does anything that may block. The cause is cli.ErrAborted or wraps it. It decides
+// what happens to messages that the agent of the turn has not read; see handleUnread.
+func (e *Engine) stopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Press, cause error) error {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
 		return err
@@ -38,7 +44,7 @@ func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Pr
 	if r == nil {
 		return e.notRunningError(ctx, id, by)
 	}
-	if c.abortTurn(r, by) == nil {
+	if c.abortTurn(r, by, cause) == nil {
 		return orchestrator.ErrNotAllowed
 	}
 	c.do(func(*conversation) { err = e.recordAbort(ctx, []cli.TurnID{id}, nil, orchestrator.Handled{}) })
@@ -48,7 +54,7 @@ func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Pr
 // recordAbort stores an abort. If the write fails, recordAbort returns the error and retries the write in the
 // background. Without the stored abort, the next process would continue the aborted turns.
 func (e *Engine) recordAbort(ctx context.Context, ending, dropped []cli.TurnID, handled orchestrator.Handled) error {
-	_, err := e.record(context.WithoutCancel(ctx), e.log, func(ctx context.Context) error {
+	_, err := e.retrier().Record(context.WithoutCancel(ctx), e.log, func(ctx context.Context) error {
 		// If the first write fails, the caller tells the user. So store the notices only with the first write: after a
 		// later write, they would tell the user a second time.
 		defer func() { handled.Notices = nil }()
@@ -63,7 +69,7 @@ func (e *Engine) recordAbort(ctx context.Context, ending, dropped []cli.TurnID, 
 // abortTurns aborts the running turns that the user may abort, and returns their IDs. It does not block.
 func (c *conversation) abortTurns(by orchestrator.Press) (all *orchestrator.Stopping, ids []cli.TurnID) {
 	for _, r := range c.active.turns() {
-		if s := c.abortTurn(r, by); s != nil {
+		if s := c.abortTurn(r, by, cli.ErrAborted); s != nil {
 			all, ids = s.With(all), append(ids, r.turn.ID)
 		}
 	}
@@ -72,12 +78,12 @@ func (c *conversation) abortTurns(by orchestrator.Press) (all *orchestrator.Stop
 
 // abortTurn aborts a turn. It does nothing and returns nil if the user may not abort the turn, or if the turn did not
 // exist yet when the user pressed the button. It does not block.
-func (c *conversation) abortTurn(r *running, by orchestrator.Press) *orchestrator.Stopping {
+func (c *conversation) abortTurn(r *running, by orchestrator.Press, cause error) *orchestrator.Stopping {
 	if !by.MayEnd(r.turn) || by.Precedes(r.turn) {
 		return nil
 	}
 	s := c.stopping(r)
-	r.cancel(cli.ErrAborted)
+	r.cancel(cause)
 	return s
 }
 

@@ -280,3 +280,54 @@ func TestAMissingAgentDoesNotLoseItsAccount(t *testing.T) {
 		t.Errorf("the account is %q, and the chat says %q", h.account(t), h.chat.log())
 	}
 }
+
+// A message that was sent to a turn and that its agent did not read is not lost if a user stops the turn to run its
+// prompt again: it runs after that prompt.
+func TestAnUnreadMessageRunsAfterTheRepeatedPrompt(t *testing.T) {
+	stopped := func(t *testing.T, press orchestrator.Action) (h *house, later *laterJobs, long, unread cli.TurnID) {
+		h, later = openAccounts(t)
+		steered := make(chan cli.TurnID, 1)
+		h.agent.steer = func(cli.TurnID, cli.Request) error { return nil }
+		h.agent.replies(func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+			if req.Accounts[who] == "work" {
+				return echo(ctx, who, req, emit)
+			}
+			<-ctx.Done()
+			result := cli.Cut(ctx, who)
+			result.Steered.Unread = []cli.TurnID{<-steered}
+			return result
+		})
+		long = h.submit(t, here, "long").Turn
+		h.awaitAsked(t, 1)
+		unread = h.submit(t, here, "unread").Turn
+		must(t, h.Steer(t.Context(), unread, by(1, here)))
+		h.submit(t, here, "waiting")
+		if _, err := h.Choose(t.Context(), long, press, by(owner, here)); err != nil {
+			t.Fatal(err)
+		}
+		h.agent.replies(echo)
+		steered <- unread
+		h.await(t, "done waiting")
+		return h, later, long, unread
+	}
+	t.Run("with another account", func(t *testing.T) {
+		h, _, _, _ := stopped(t, asWork)
+		h.await(t, "done unread")
+		if diff := cmp.Diff([]string{"long", "waiting", "long", "unread"}, h.agent.prompts()); diff != "" {
+			t.Errorf("what was asked: %s", diff)
+		}
+	})
+	t.Run("later", func(t *testing.T) {
+		h, later, long, unread := stopped(t, orchestrator.ActionLater)
+		if diff := cmp.Diff([]string{"long", "waiting"}, h.agent.prompts()); diff != "" {
+			t.Errorf("what was asked: %s", diff)
+		}
+		first, err := later.db.Job(t.Context(), orchestrator.LaterJob(long))
+		must(t, err)
+		second, err := later.db.Job(t.Context(), orchestrator.LaterJob(unread))
+		if err != nil || second.Job.Prompt != "unread" || second.Job.Schedule <= first.Job.Schedule ||
+			second.Job.Rights.Mode != first.Job.Rights.Mode {
+			t.Errorf("the message is in the job %+v, %v; the prompt in %+v", second.Job, err, first.Job)
+		}
+	})
+}

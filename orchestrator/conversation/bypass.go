@@ -135,7 +135,7 @@ func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, rem
 			turns[i].Bypass = time.Time{}
 		}
 	}
-	_, err = e.record(context.WithoutCancel(ctx), e.log, func(ctx context.Context) error {
+	_, err = e.retrier().Record(context.WithoutCancel(ctx), e.log, func(ctx context.Context) error {
 		if len(over) > 0 {
 			if err := e.opts.Store.EndBypasses(ctx, over, at); err != nil {
 				return err

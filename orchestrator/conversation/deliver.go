@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 
 type delivery struct {
 	turn   orchestrator.Turn
-	stored <-chan bool // from record; receives true once the store contains the outcome
+	stored <-chan bool // from Retrier.Record; receives true once the store contains the outcome
 	show   func(context.Context, orchestrator.Outcome) error
 	// begun is called as soon as an abort can stop the delivery. It may be nil.
 	begun func()
@@ -54,7 +53,7 @@ func (e *Engine) amend(ctx context.Context, d delivery, shown <-chan bool) bool 
 	}
 	ctx, stop := e.untilClosed(ctx)
 	defer stop()
-	return e.retryUntilDone(e.log.With("turn", t.ID), "changes-not-shown",
+	return e.retrier().UntilDone(e.log.With("turn", t.ID), "changes-not-shown",
 		func() error { return d.amend(ctx, t.Outcome) })
 }
 
@@ -84,7 +83,7 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, amended <
 		}
 		log := e.log.With("turn", t.ID)
 		wanted := true
-		delivered := e.retryUntilDone(log, "outcome-not-delivered", func() error {
+		delivered := e.retrier().UntilDone(log, "outcome-not-delivered", func() error {
 			defer tried() // after one attempt, successful or not, the next outcome may be shown
 			err := d.show(ctx, t.Outcome)
 			if wanted = err == nil || context.Cause(ctx) != errNotWanted; !wanted {
@@ -138,7 +137,7 @@ func (e *Engine) withdraw(ctx context.Context, d delivery) bool {
 	}
 	ctx, stop := e.untilClosed(ctx)
 	defer stop()
-	return e.retryUntilDone(log, "buttons-not-removed", func() error { return d.show(ctx, o) })
+	return e.retrier().UntilDone(log, "buttons-not-removed", func() error { return d.show(ctx, o) })
 }
 
 // delivering registers a delivery as the newest of the conversation. The first result is a channel that is closed once
@@ -193,53 +192,6 @@ func (c *conversation) giveUpShowing() (turn cli.TurnID) {
 	return turn
 }
 
-// record calls write and returns its error. After an error, record calls write again in the background, until write
-// succeeds or the engine ends. The returned channel receives true if write has succeeded, or false if the engine ended
-// first.
-func (e *Engine) record(ctx context.Context, log *slog.Logger, write func(context.Context) error) (<-chan bool, error) {
-	done := make(chan bool, 1)
-	err := write(ctx)
-	retry := func() {
-		done <- e.retryUntilDone(log, "not-recorded", func() error { return write(ctx) })
-	}
-	if err == nil || !e.spawn(retry) {
-		done <- err == nil
-	}
-	return done, err
-}
-
-// recorded returns the channel that record returns after a successful write.
-func recorded() <-chan bool {
-	done := make(chan bool, 1)
-	done <- true
-	return done
-}
-
-// retryUntilDone calls f until it succeeds. It returns false if the engine ends before that.
-func (e *Engine) retryUntilDone(log *slog.Logger, trouble string, f func() error) bool {
-	for pause := e.opts.DeliveryWait; ; pause = min(2*pause, longestPause) {
-		_, diskChanged := e.diskState()
-		err := f()
-		if err == nil {
-			return true
-		}
-		log := log.With("err", err)
-		again := time.NewTimer(pause)
-		select {
-		case <-again.C:
-			log.Warn(trouble+"; it is tried again now", "after", pause)
-		case <-diskChanged:
-			again.Stop()
-		case <-e.life.Done():
-			again.Stop()
-			log.Warn(trouble + "; it is tried again after the next start")
-			return false
-		}
-	}
-}
-
-const longestPause = 5 * time.Minute
-
 // ending returns a function that stores the end of a turn. The function may be called several times.
 func (e *Engine) ending(t orchestrator.Turn, promptSent bool) func(context.Context) error {
 	ended, id := e.now(), t.ID
@@ -262,35 +214,5 @@ func (e *Engine) ending(t orchestrator.Turn, promptSent bool) func(context.Conte
 	}
 }
 
-// diskState returns the state of the disk, and a channel that is closed when the state changes.
-func (e *Engine) diskState() (orchestrator.DiskState, <-chan struct{}) {
-	if e.opts.Disk == nil {
-		return orchestrator.DiskWorks, nil
-	}
-	state, changed := e.opts.Disk.Disk()
-	return state, changed.Done()
-}
-
-func (e *Engine) diskFull() error {
-	if state, _ := e.diskState(); state == orchestrator.DiskFull {
-		return orchestrator.ErrDiskFull
-	}
-	return nil
-}
-
 // AwaitDisk implements turn.Conversation.
-func (c *conversation) AwaitDisk(ctx context.Context) bool { return c.e.awaitDisk(ctx) }
-
-// awaitDisk waits until the disk is not full. It returns false if ctx is done before that, or if Options.Disk is nil.
-func (e *Engine) awaitDisk(ctx context.Context) bool {
-	state, changed := e.diskState()
-	if changed == nil || state != orchestrator.DiskFull {
-		return changed != nil
-	}
-	select {
-	case <-changed:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
+func (c *conversation) AwaitDisk(ctx context.Context) bool { return c.e.retrier().AwaitDisk(ctx) }

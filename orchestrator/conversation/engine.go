@@ -15,6 +15,8 @@ import (
 	"ductor/orchestrator/circuit"
 	"ductor/orchestrator/conversation/inbox"
 	"ductor/orchestrator/handoff"
+	"ductor/orchestrator/later"
+	"ductor/orchestrator/retry"
 	"ductor/orchestrator/sessions"
 	"ductor/orchestrator/side"
 	"ductor/orchestrator/spending"
@@ -192,6 +194,12 @@ func New(opts Options) *Engine {
 }
 
 func (e *Engine) now() time.Time { return e.opts.Now() }
+
+func (e *Engine) later() later.Prompts { return later.Prompts{Jobs: e.opts.Jobs, Store: e.opts.Store} }
+
+func (e *Engine) retrier() retry.Retrier {
+	return retry.Retrier{Disk: e.opts.Disk, Pause: e.opts.DeliveryWait, Life: e.life, Spawn: e.spawn}
+}
 
 // Close lets running turns finish, but starts no more turns. When ctx is done, it interrupts the turns that are still
 // running, and waits until the chats show that these turns were interrupted. Queued turns stay in the store.

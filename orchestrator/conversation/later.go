@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"ductor/cli"
@@ -56,9 +55,12 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	if err != nil {
 		return receipt, err
 	}
-	// If StopTurn returns an error, the turn has just ended without an abort, so delete the new job.
-	if err = e.StopTurn(ctx, id, by); err != nil && created {
-		err = errors.Join(err, e.opts.Jobs.DeleteJob(ctx, orchestrator.LaterJob(id), by))
+	err = e.stopTurn(ctx, id, by, &runsAgain{by, receipt.At})
+	// If the turn was not stopped, delete the new job. After any other error, for example of a full disk, the turn may
+	// be stopped, so only the job still has the prompt.
+	unstopped := errors.Is(err, orchestrator.ErrNoTurn) || errors.Is(err, orchestrator.ErrNotAllowed)
+	if unstopped && created {
+		err = errors.Join(err, e.later().Cancel(ctx, id, by))
 	}
 	return receipt, err
 }
@@ -85,24 +87,29 @@ func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at t
 	return scheduled, err
 }
 
-// scheduleLater creates a job that runs the prompt of a turn at the given time. It must run in the inbox. It returns
-// ErrRepeated if another turn or job already repeats the prompt. The permission mode of the job is at most maxMode. If
-// maxMode is empty, the job does not get the rights of the chat.
+// scheduleLater creates a job that runs the prompt of a turn at the given time; see later.Prompts. It must run in the
+// inbox.
 func (c *conversation) scheduleLater(ctx context.Context, t orchestrator.Turn, at time.Time,
 	maxMode cli.PermissionMode) (time.Time, error) {
-	e, in := c.e, c.id()
-	if _, err := e.opts.Jobs.Job(ctx, orchestrator.LaterJob(t.ID), in); !errors.Is(err, orchestrator.ErrNoJob) {
-		return at, cmp.Or(err, orchestrator.ErrRepeated)
-	}
-	if err := e.opts.Store.Unrepeated(ctx, t.ID); err != nil {
+	t.Prompt.Conversation = c.id()
+	effort, err := c.e.effortOf(ctx, t)
+	if err != nil {
 		return at, err
 	}
-	at = at.Truncate(time.Second).Add(time.Second)
-	t.Prompt.Conversation = in
-	if _, err := e.opts.Jobs.AddJob(ctx, t.RepeatedAt(at, maxMode)); err != nil {
-		return at, fmt.Errorf("add a job: %w", err)
+	return c.e.later().Schedule(ctx, t, at, effort, maxMode)
+}
+
+// effortOf returns the effort that is now chosen for the agent and the model of a turn, or "" if others are chosen.
+func (e *Engine) effortOf(ctx context.Context, t orchestrator.Turn) (cli.Effort, error) {
+	conv, err := e.load(ctx, t.Prompt.Conversation)
+	if err != nil {
+		return "", err
 	}
-	return at, nil
+	who, err := e.chooseAgent(cli.AtOnce(ctx), t.Wants.Override(conv), t.Sandbox)
+	if err != nil || who.Agent != t.Agent || who.Model != t.Model {
+		return "", nil //nolint:nilerr // without an agent, nothing is chosen
+	}
+	return who.Effort, nil
 }
 
 // RunLater implements turn.Conversation.
@@ -133,8 +140,5 @@ func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrat
 	if !t.Outcome.Recovery.Offers(orchestrator.ActionDrop) || e.opts.Jobs == nil {
 		return orchestrator.Receipt{Turn: id}, nil
 	}
-	if err = e.opts.Jobs.DeleteJob(ctx, orchestrator.LaterJob(t.ID), by); errors.Is(err, orchestrator.ErrNoJob) {
-		err = nil
-	}
-	return orchestrator.Receipt{}, err
+	return orchestrator.Receipt{}, e.later().Cancel(ctx, t.ID, by)
 }

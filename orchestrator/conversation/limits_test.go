@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,6 +108,30 @@ func TestATurnThatIsPostponedTwice(t *testing.T) {
 	}
 }
 
+// If the disk is full when a turn is postponed, the turn ends, and its job stays: nothing else has the prompt.
+func TestAFullDiskKeepsThePostponedPrompt(t *testing.T) {
+	later, f := &laterJobs{}, &faulty{fail: map[string]int{}}
+	h := openAt(t, newPath(t), func(o *conversation.Options) {
+		later.open(o)
+		f.DB, o.Store = later.db, f
+	})
+	h.agent.reply = untilAborted
+	_, err := h.db.MergeLimits(t.Context(), cli.AccountLimits{Agent: "claude", Limits: []cli.PlanLimit{{
+		Window: cli.LimitWindow{Span: 5 * time.Hour}, Used: 0.9, Resets: h.clock.now().Add(time.Hour),
+	}}}, h.clock.now())
+	must(t, err)
+	id := h.submit(t, here, "long").Turn
+	h.awaitAsked(t, 1)
+	f.set("AbortTurns", 1)
+	if _, err := h.Choose(t.Context(), id, orchestrator.ActionLater, by(owner, here)); !errors.Is(err, errFull) {
+		t.Errorf("the press is answered with %v", err)
+	}
+	h.await(t, "aborted long")
+	if ids := later.ids(t); len(ids) != 1 {
+		t.Errorf("the jobs are %q", ids)
+	}
+}
+
 // A prompt that waits for a limit can run with another account now. Then its job is gone. Once the job has started, the
 // prompt runs only there, even if a user deletes the job.
 func TestAPromptThatWaitsForALimitRunsOnce(t *testing.T) {
@@ -153,6 +179,64 @@ func TestAPromptThatWaitsForALimitRunsOnce(t *testing.T) {
 				h.await(t, "done hello")
 			}
 		})
+	}
+}
+
+// A prompt runs later as it would have run now: with its effort, and with its files.
+func TestAPromptRunsLaterWithItsEffortAndFiles(t *testing.T) {
+	later := &laterJobs{}
+	h := openAt(t, newPath(t), func(o *conversation.Options) {
+		later.open(o)
+		o.Orders, o.Limits = later.db, orchestrator.LimitWait
+	})
+	h.agent.reply = h.limited
+	must(t, h.SetModel(t.Context(), here, "codex", "m1", "high"))
+	p := newPrompt(here, "look")
+	p.Attachments = []orchestrator.Attachment{{Path: "/u/a.png", Name: "a.png", MIME: "image/png", Image: true}}
+	r, err := h.Submit(t.Context(), p, orchestrator.Wants{})
+	must(t, err)
+	h.await(t, "failed look")
+	st, err := later.db.Job(t.Context(), orchestrator.LaterJob(r.Turn))
+	must(t, err)
+	must(t, h.SetModel(t.Context(), here, "claude", "", ""))
+	h.agent.replies(echo)
+	j := st.Job
+	h.order(t, order("job-1", j.Prompt, orchestrator.Wants{Agent: j.Agent, Model: j.Model, Effort: j.Effort,
+		Purpose: orchestrator.Purpose{Job: j.ID}}))
+	h.await(t, "done look")
+	all := h.agent.requests()
+	before, now := all[0], all[1]
+	if now.Effort != "high" || now.Model != "m1" || !slices.Equal(now.Files, before.Files) ||
+		!slices.Equal(now.Images, before.Images) || !strings.HasSuffix(now.Prompt, before.Prompt) {
+		t.Errorf("it ran as %+v, and runs as %+v", before, now)
+	}
+}
+
+// A job cannot run a command of an agent, so nothing offers that: not at the limit, and not near it.
+func TestACommandDoesNotRunLater(t *testing.T) {
+	later := &laterJobs{}
+	h := openAt(t, newPath(t), func(o *conversation.Options) {
+		later.open(o)
+		o.Limits = orchestrator.LimitWait
+	})
+	h.agent.reply = h.limited
+	first, _ := h.runCommand(t, "/review")
+	h.await(t, "failed /review")
+	turn, err := h.db.Turn(t.Context(), first.Turn)
+	if err != nil || turn.Outcome.Recovery.Offers(orchestrator.ActionLater) ||
+		!turn.Outcome.Recovery.Offers(orchestrator.ActionAgain) {
+		t.Errorf("it offers %q, %v", turn.Outcome.Recovery.Offer, err)
+	}
+	_, err = h.db.MergeLimits(t.Context(), cli.AccountLimits{Agent: "claude", Limits: []cli.PlanLimit{{
+		Window: cli.LimitWindow{Span: 5 * time.Hour}, Used: 0.9, Resets: h.clock.now().Add(time.Hour),
+	}}}, h.clock.now())
+	must(t, err)
+	h.agent.replies(untilAborted)
+	second, _ := h.runCommand(t, "/long")
+	h.awaitAsked(t, 2)
+	_, err = h.Choose(t.Context(), second.Turn, orchestrator.ActionLater, by(owner, here))
+	if !errors.Is(err, orchestrator.ErrBadChoice) || len(later.ids(t)) > 0 {
+		t.Errorf("the press is answered with %v, and the jobs are %q", err, later.ids(t))
 	}
 }
 

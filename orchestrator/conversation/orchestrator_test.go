@@ -440,6 +440,42 @@ func TestASessionThatWasResetCanBeGoneOnWith(t *testing.T) {
 	}
 }
 
+// Prompts that wait in a session when it ends run together in the next session, also after a restart.
+func TestPromptsThatWaitInAnEndedSessionRunTogether(t *testing.T) {
+	path := newPath(t)
+	expiring := func(o *conversation.Options) { o.Sessions.IdleReset = time.Hour }
+	h := openAt(t, path, expiring)
+	ended := h.submit(t, here, "one").Turn
+	h.await(t, "done one")
+	h.agent.replies(untilAborted)
+	running := h.submit(t, here, "running").Turn
+	h.awaitAsked(t, 2)
+	waiting := []cli.TurnID{h.submit(t, here, "a").Turn, h.submit(t, here, "b").Turn}
+	h.shut()
+	h.db.Close()
+
+	next := openAt(t, path, expiring)
+	next.clock.advance(2 * time.Hour)
+	next.recover(t)
+	next.await(t, "done b")
+	session := func(id cli.TurnID) orchestrator.SessionID {
+		turn, err := next.db.Turn(t.Context(), id)
+		must(t, err)
+		return turn.Session
+	}
+	first := session(waiting[0])
+	if first == session(ended) || session(ended) != session(running) || first != session(waiting[1]) {
+		t.Errorf("the ended session is %s; a runs in %s, b in %s", session(ended), first, session(waiting[1]))
+	}
+	// Nor does a repeated prompt of the ended session replace the current one.
+	again, err := next.Choose(t.Context(), ended, orchestrator.ActionAgain, by(1, here))
+	must(t, err)
+	next.await(t, "done one")
+	if session(again.Turn) != first {
+		t.Errorf("the repeated prompt runs in %s and not in the current session %s", session(again.Turn), first)
+	}
+}
+
 func TestADirectoryStaysInsideTheRoots(t *testing.T) {
 	root := t.TempDir()
 	outside := t.TempDir()

@@ -8,7 +8,7 @@ import (
 	"ductor/cli"
 	"ductor/lang"
 	"ductor/orchestrator"
-	"ductor/orchestrator/steps"
+	"ductor/orchestrator/retry"
 )
 
 // Recover continues the work of the previous process. Call it once, before the first Submit. It starts the following
@@ -53,7 +53,7 @@ func (e *Engine) Recover(ctx context.Context, aborts ...orchestrator.PendingAbor
 			continue
 		}
 		log := e.log.With("turn", o.Turn)
-		if _, err := e.record(context.WithoutCancel(ctx), log, func(ctx context.Context) error {
+		if _, err := e.retrier().Record(context.WithoutCancel(ctx), log, func(ctx context.Context) error {
 			return e.opts.Store.EndBackground(ctx, o.Start.Run)
 		}); err != nil { // a full disk, for example, must not prevent the start
 			log.Error("record the end of background work", "err", err)
@@ -157,7 +157,7 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 }
 
 func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
-	stored := recorded()
+	stored := retry.Recorded()
 	if t.State == orchestrator.TurnRunning || t.State == orchestrator.TurnSteered {
 		why := lang.Key("turn.interrupted")
 		switch {
@@ -173,7 +173,7 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 		t.Outcome.Announce = c.announcement(ctx, t)
 		ended, log := c.e.now(), c.e.log.With("turn", t.ID)
 		var err error
-		stored, err = c.e.record(ctx, log, func(ctx context.Context) error {
+		stored, err = c.e.retrier().Record(ctx, log, func(ctx context.Context) error {
 			return c.e.opts.Store.FinishTurn(ctx, t.ID, ended, t.Outcome)
 		})
 		if err != nil {
@@ -188,29 +188,7 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 		t.Outcome = o
 		return c.e.opts.Chat.Redeliver(ctx, t)
 	}
-	c.deliver(ctx, delivery{turn: t, stored: stored, show: show, changed: c.e.changesOf(ctx, t), amend: show})
-}
-
-// changesOf returns a function that computes the file changes of a turn if the previous process did not compute them.
-// It returns nil if the turn changed no file, according to its stored steps.
-func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(context.Context) orchestrator.Changed {
-	if e.opts.Snapshots == nil || t.Outcome.State == orchestrator.TurnInterrupted ||
-		t.Outcome.Changed != (orchestrator.Changed{}) {
-		return nil
-	}
-	session, err := e.opts.Store.Session(ctx, t.Session)
-	if err != nil {
-		return nil // the turn ended before it had a session
-	}
-	done, err := e.opts.Store.StepsOf(ctx, t.ID)
-	if err != nil || len(done) == 0 {
-		return nil
-	}
-	files := e.opts.Snapshots.Watch(t, session.Dir, true)
-	for _, ev := range steps.Events(done) {
-		files.Observe(ev)
-	}
-	return files.End()
+	c.deliver(ctx, delivery{turn: t, stored: stored, show: show, changed: c.e.runner.ChangesOf(ctx, t), amend: show})
 }
 
 // dropOutcome marks an outcome as delivered although the chat does not show it, and notifies the user.

@@ -52,11 +52,7 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 	r.promptSent = promptSent
 	r.turn = r.running.Turn()
 	now.helpers.End()
-	if replaced := cli.Replaced(ctx); len(result.Steered.Unread) > 0 && (replaced || !result.Aborted) {
-		c.do(func(c *conversation) {
-			c.requeueUnread(r.record, r.c.active.running.Load(), result.Steered.Unread, replaced)
-		})
-	}
+	r.handleUnread(result)
 	if result.Detached {
 		r.leave()
 		return
@@ -118,7 +114,7 @@ func (r *runningTurn) shorten(req cli.Request, text string) string {
 // to abort it.
 func (r *runningTurn) prepareWithRetry() (preparation, error) {
 	for {
-		full := r.e.diskFull()
+		full := r.e.retrier().DiskFull()
 		if full == nil || r.waiting.remains == cli.RemainsRun {
 			p, err := r.prepare()
 			if !errors.Is(err, orchestrator.ErrDiskFull) {
@@ -126,7 +122,7 @@ func (r *runningTurn) prepareWithRetry() (preparation, error) {
 			}
 			full = err
 		}
-		if !r.e.awaitDisk(r.ctx) {
+		if !r.e.retrier().AwaitDisk(r.ctx) {
 			return preparation{}, full
 		}
 	}
@@ -138,7 +134,7 @@ func (r *runningTurn) prepareWithRetry() (preparation, error) {
 //   - The disk or the database is broken.
 //   - The disk is full, and ductor is ending.
 func (r *runningTurn) failToStart(err error) {
-	state, _ := r.e.diskState()
+	state, _ := r.e.retrier().DiskState()
 	full := errors.Is(err, orchestrator.ErrDiskFull) && r.e.life.Err() != nil
 	lost := errors.Is(err, orchestrator.ErrDiskFailed) && state != orchestrator.DiskWorks ||
 		errors.Is(err, orchestrator.ErrDamaged)
@@ -205,7 +201,7 @@ func (r *runningTurn) leave() {
 func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Changed) {
 	e, t, log := r.e, r.turn, r.log()
 	t.Outcome.Announce = r.c.announcement(r.record, t)
-	stored, err := e.record(r.record, log, e.ending(t, r.promptSent))
+	stored, err := e.retrier().Record(r.record, log, e.ending(t, r.promptSent))
 	if err != nil {
 		log.Error("record the end of a turn", "err", err)
 	}

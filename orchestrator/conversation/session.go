@@ -13,27 +13,31 @@ import (
 	"ductor/orchestrator/sessions"
 )
 
-// sessionFor returns the session for a turn. This is the session that was current when the turn was queued. If the
-// conversation had no session then, it is the session that is current now. sessionFor creates a new session if there is
-// no such session, if the session was deleted or moved to another conversation, or if it has ended (see
-// sessions.Policy).
+// sessionFor returns the session for a turn. This is the session that was current when the turn was queued. If there was
+// none, or if it has ended (see sessions.Policy), was deleted, or was moved to another conversation, it is the session
+// that is current now. So turns that wait together in a session that ends run in one session. If the current session
+// has ended, too, sessionFor creates a new one.
 func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestrator.Conversation,
 	t orchestrator.Turn) (orchestrator.Session, error) {
-	id, own := t.Session, t.Wants.Own != "" && e.opts.Orders != nil
-	if id == "" && !own {
-		id = conv.Session
+	candidates, own := []orchestrator.SessionID{t.Session, conv.Session}, t.Wants.Own != "" && e.opts.Orders != nil
+	if own {
+		candidates = candidates[:1]
 	}
-	s, ok, err := e.currentSession(ctx, id)
-	switch {
-	case err != nil:
-		return s, err
-	case ok && s.Conversation == conv.ID:
-		return sessions.Titled(ctx, e.opts.Store, s, t)
-	case own:
+	for _, id := range candidates {
+		s, ok, err := e.currentSession(ctx, id)
+		if err != nil {
+			return s, err
+		}
+		if ok && s.Conversation == conv.ID {
+			return sessions.Titled(ctx, e.opts.Store, s, t)
+		}
+	}
+	if own {
 		return e.ownSession(ctx, conv, t)
 	}
-	s = e.newSession(conv, t)
+	s := e.newSession(conv, t)
 	// Use the inbox, so that a concurrent change of the conversation does not overwrite the current session.
+	var err error
 	c.do(func(*conversation) { err = e.opts.Store.CreateSession(ctx, s) })
 	if err != nil {
 		return orchestrator.Session{}, fmt.Errorf("create session: %w", err)

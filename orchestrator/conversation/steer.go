@@ -105,20 +105,66 @@ func (c *conversation) steered(ctx context.Context, h handover) error {
 // requeue moves a turn back to the front of the queue. If an abort has emptied the queue since the start of the
 // handover, requeue cancels the turn instead.
 func (c *conversation) requeue(ctx context.Context, h handover) error {
-	w := h.waiting
 	// If an abort has emptied the queue, do not store the turn as queued: after a crash, the next process would run it.
 	if c.cleared != h.cleared {
-		c.e.cancelRemoved(w)
+		c.e.cancelRemoved(h.waiting)
 		return orchestrator.ErrNotWaiting
 	}
-	ok, err := c.e.opts.Store.UnsteerTurn(ctx, w.turn.ID)
-	if err != nil || !ok {
+	err := c.returnToQueue(ctx, []waiting{h.waiting}, 0)
+	if c.find(h.waiting.turn.ID) < 0 {
 		return cmp.Or(err, orchestrator.ErrNotWaiting)
 	}
-	w.turn.State, w.turn.Entry.Into, w.turn.Prompt.Conversation = orchestrator.TurnQueued, "", c.id()
-	w.turn.Agent, w.turn.Model, w.turn.Sandbox = "", "", ""
-	c.queue = slices.Insert(c.queue, 0, w)
 	return orchestrator.ErrCannotSteer
+}
+
+// returnToQueue puts steered turns back into the queue, at an index. If the store cannot record that, for example
+// because the disk is full, the write is repeated. The turns then return to the front of the queue, unless an abort
+// has emptied the queue meanwhile.
+func (c *conversation) returnToQueue(ctx context.Context, steered []waiting, at int) error {
+	left, back, cleared := steered, []waiting(nil), c.cleared
+	stored, err := c.e.retrier().Record(ctx, c.e.log, func(ctx context.Context) error {
+		for ; len(left) > 0; left = left[1:] {
+			ok, err := c.e.opts.Store.UnsteerTurn(ctx, left[0].turn.ID)
+			if err != nil {
+				return err
+			}
+			if ok {
+				back = append(back, left[0])
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		c.insertSteered(back, at)
+		return nil
+	}
+	c.e.spawn(func() {
+		if !<-stored {
+			return
+		}
+		c.do(func(c *conversation) {
+			if c.cleared == cleared {
+				c.insertSteered(back, 0)
+				return
+			}
+			for _, w := range back {
+				c.e.cancelRemoved(w)
+			}
+		})
+	})
+	return err
+}
+
+// insertSteered inserts turns into the queue whose prompts were not added to the running turn.
+func (c *conversation) insertSteered(back []waiting, at int) {
+	at = min(at, len(c.queue))
+	for i, w := range back {
+		w.turn = w.turn.Requeued(c.id())
+		c.queue = slices.Insert(c.queue, at+i, w)
+		if w.shown && at+i > 0 { // the turn at index 0 starts now, so the chat need not show it as waiting
+			c.e.opts.Chat.Queued(w.turn, at+i)
+		}
+	}
 }
 
 // Interrupt implements bot.Desk.
@@ -158,33 +204,68 @@ func (c *conversation) replaceRunning(ctx context.Context) error {
 	return c.e.opts.Store.AbortTurns(ctx, all, nil, orchestrator.Handled{})
 }
 
-// requeueUnread puts unread messages back into the queue: they were sent to a running turn, but its agent did not read
-// them. If another message replaced the running turn, they go behind that message. Otherwise they go to the front of
-// the queue.
-func (c *conversation) requeueUnread(ctx context.Context, r *running, unread []cli.TurnID, replaced bool) {
+// runsAgain is the cause of a cancelled turn context if a user stopped the turn to run its prompt again.
+type runsAgain struct {
+	by orchestrator.Press
+	at time.Time // when a job runs the prompt; zero if a queued turn does
+}
+
+func (*runsAgain) Error() string { return cli.ErrAborted.Error() }
+func (*runsAgain) Unwrap() error { return cli.ErrAborted }
+
+// handleUnread handles unread messages: they were sent to the running turn, but its agent did not read them. The reason
+// why the turn ended decides:
+//   - A user aborted the turn: the messages are dropped.
+//   - A job runs the prompt later: other jobs run the messages right after it.
+//   - Otherwise the messages go back into the queue.
+func (r *runningTurn) handleUnread(result cli.Result) {
+	unread := result.Steered.Unread
+	var again *runsAgain
+	repeats := errors.As(context.Cause(r.ctx), &again)
+	if len(unread) == 0 || result.Aborted && !cli.Replaced(r.ctx) && !repeats {
+		return
+	}
+	if repeats && !again.at.IsZero() {
+		unread = slices.DeleteFunc(slices.Clone(unread), func(id cli.TurnID) bool { return r.postponed(id, again) })
+	}
+	r.c.do(func(c *conversation) { c.requeueUnread(r.record, r.c.active.running.Load(), unread) })
+}
+
+// postponed creates a job that runs an unread message right after the job that runs the prompt of the turn. It returns
+// false if that is impossible.
+func (r *runningTurn) postponed(id cli.TurnID, again *runsAgain) bool {
+	t, err := r.e.opts.Store.Turn(r.record, id)
+	if err == nil {
+		_, err = r.e.scheduleLaterFor(r.record, t, again.at, again.by)
+	}
+	if err != nil {
+		r.log().Warn("postpone a message together with its turn", "message", id, "err", err)
+	}
+	return err == nil
+}
+
+// requeueUnread puts unread messages back into the queue. If a queued turn repeats the prompt of the ended turn, or if
+// another message replaced it, they go behind that turn. Otherwise they go to the front of the queue.
+func (c *conversation) requeueUnread(ctx context.Context, r *running, unread []cli.TurnID) {
 	if r.cleared != c.cleared {
 		return
 	}
-	next := 0
-	if replaced {
-		next = 1
+	next := 1 + slices.IndexFunc(c.queue, func(w waiting) bool { return w.turn.Again == r.turn.ID })
+	if cli.Replaced(r.ctx) {
+		next = max(next, 1)
 	}
+	var back []waiting
 	for _, id := range unread {
-		ok, err := c.e.opts.Store.UnsteerTurn(ctx, id)
-		t, readErr := c.e.opts.Store.Turn(ctx, id)
-		if err = cmp.Or(err, readErr); err != nil {
-			c.e.log.Error("requeue a message", "turn", id, "err", err)
-		}
-		if err != nil || !ok {
+		t, err := c.e.opts.Store.Turn(ctx, id)
+		if err != nil {
+			c.e.log.Error("load an unread message", "turn", id, "err", err)
 			continue
 		}
-		at := min(next, len(c.queue))
-		next++
 		// The chat may still have a message about this turn. Set shown, so that ductor deletes the message later.
-		c.queue = slices.Insert(c.queue, at, waiting{turn: t, shown: true})
-		if at > 0 { // the turn at index 0 starts now, so the chat need not show it as waiting
-			c.e.opts.Chat.Queued(t, at)
-		}
+		back = append(back, waiting{turn: t, shown: true})
+	}
+	if err := c.returnToQueue(ctx, back, next); err != nil {
+		c.e.log.Error("requeue unread messages", "turn", r.turn.ID, "err", err)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -220,7 +219,7 @@ func (c *conversation) updatePrompt(ctx context.Context, i int, text string,
 // before a write succeeds, the next process may run the turn.
 func (e *Engine) cancelRemoved(w waiting) {
 	log := e.log.With("turn", w.turn.ID)
-	if _, err := e.record(context.WithoutCancel(e.life), log, func(ctx context.Context) error {
+	if _, err := e.retrier().Record(context.WithoutCancel(e.life), log, func(ctx context.Context) error {
 		_, err := e.opts.Store.CancelTurn(ctx, w.turn.ID)
 		return err
 	}); err != nil {
@@ -270,34 +269,15 @@ func (e *Engine) SubmitOrder(ctx context.Context, order orchestrator.Order) erro
 			return err
 		}
 	}
-	again, err := e.repeatedBy(ctx, order)
+	again, prompt, err := e.later().Restore(ctx, order)
 	if err != nil {
 		return err
 	}
-	receipt, err := e.enqueue(ctx, orchestrator.Turn{ID: order.Turn, Again: again, Prompt: order.Prompt, Wants: w})
+	receipt, err := e.enqueue(ctx, orchestrator.Turn{ID: order.Turn, Again: again, Prompt: prompt, Wants: w})
 	if err == nil && receipt.Full {
 		err = orchestrator.ErrQueueFull
 	}
 	return err
-}
-
-// repeatedBy returns the ID of the earlier turn if the order comes from a LaterJob, which runs the prompt of that turn
-// again after the end of a usage limit. It returns "" for other orders, if a user has changed the prompt of the job, or
-// if another turn already repeats the earlier turn.
-func (e *Engine) repeatedBy(ctx context.Context, order orchestrator.Order) (cli.TurnID, error) {
-	id, later := order.Wants.Job.Repeats()
-	if !later {
-		return "", nil
-	}
-	t, err := e.opts.Store.Turn(ctx, id)
-	if err == nil {
-		err = e.opts.Store.Unrepeated(ctx, id)
-	}
-	if errors.Is(err, orchestrator.ErrNoTurn) || errors.Is(err, orchestrator.ErrRepeated) ||
-		!strings.HasPrefix(order.Prompt.Text, t.Prompt.Text) {
-		return "", nil
-	}
-	return id, err
 }
 
 // ownSession returns the session with the name Wants.Own. It creates a session if there is none, if the session has

@@ -122,6 +122,13 @@ func (f *faulty) CancelTurn(ctx context.Context, id cli.TurnID) (bool, error) {
 	return f.DB.CancelTurn(ctx, id)
 }
 
+func (f *faulty) UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error) {
+	if err := f.err("UnsteerTurn"); err != nil {
+		return false, err
+	}
+	return f.DB.UnsteerTurn(ctx, id)
+}
+
 func (f *faulty) EndBypasses(ctx context.Context, over []orchestrator.ConversationID, at time.Time) error {
 	if err := f.err("EndBypasses"); err != nil {
 		return err
@@ -254,6 +261,57 @@ func TestAnAbortWhileItSteersOutlivesDuctor(t *testing.T) {
 	if asked := h.agent.prompts(); len(asked) > 0 {
 		t.Errorf("after the abort these run: %q", asked)
 	}
+}
+
+// A message that the agent does not take, or has not read, runs once the disk has space again, but not if a user has
+// aborted everything meanwhile.
+func TestAMessageReturnsToTheQueueWhenTheDiskHasSpace(t *testing.T) {
+	for name, end := range map[string]func(*testing.T, *house, orchestrator.Receipt) orchestrator.TurnState{
+		"and runs": func(t *testing.T, h *house, running orchestrator.Receipt) orchestrator.TurnState {
+			must(t, h.StopTurn(t.Context(), running.Turn, by(1, here)))
+			h.await(t, "done waiting")
+			return orchestrator.TurnDone
+		},
+		"and is aborted": func(t *testing.T, h *house, _ orchestrator.Receipt) orchestrator.TurnState {
+			_, err := h.Abort(t.Context(), here)
+			must(t, err)
+			return orchestrator.TurnCancelled
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, f, waiting := waitingHouse(t, newPath(t))
+			st, err := h.Status(t.Context(), here)
+			must(t, err)
+			h.agent.steer = func(cli.TurnID, cli.Request) error { return cli.ErrNoTurn }
+			f.set("UnsteerTurn", 2)
+			if err := h.Steer(t.Context(), waiting.Turn, by(1, here)); !errors.Is(err, errFull) {
+				t.Errorf("steer: %v", err)
+			}
+			want := end(t, h, orchestrator.Receipt{Turn: st.Running.Turn})
+			h.eventually(t, "the message to be "+string(want), func() bool {
+				turn, err := h.db.Turn(context.Background(), waiting.Turn)
+				return err == nil && turn.State == want && turn.Delivered
+			})
+		})
+	}
+	t.Run("after its turn", func(t *testing.T) {
+		h, f := faultyHouse(t, newPath(t))
+		steered := make(chan cli.TurnID)
+		h.agent.steer = func(cli.TurnID, cli.Request) error { return nil }
+		h.agent.reply = func(_ context.Context, who cli.Agent, _ cli.Request, _ func(cli.Event)) cli.Result {
+			result := cli.Result{Err: &cli.Failure{Kind: cli.BadOutput, Agent: who}}
+			result.Steered.Unread = []cli.TurnID{<-steered}
+			return result
+		}
+		h.submit(t, here, "running")
+		h.awaitAsked(t, 1)
+		waiting := h.submit(t, here, "waiting")
+		must(t, h.Steer(t.Context(), waiting.Turn, by(1, here)))
+		h.agent.replies(echo)
+		f.set("UnsteerTurn", 2)
+		steered <- waiting.Turn
+		h.await(t, "done waiting")
+	})
 }
 
 // TestAnOutcomeThatCouldNotBeRecordedIsRecordedLater, while ductor runs. Until then its buttons do nothing, and a job

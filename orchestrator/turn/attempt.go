@@ -12,6 +12,7 @@ import (
 	"ductor/orchestrator"
 	"ductor/orchestrator/approval"
 	"ductor/orchestrator/handoff"
+	"ductor/orchestrator/steps"
 )
 
 // attempt asks an agent once for an answer to the turn's prompt. After a failure, another attempt may follow.
@@ -128,6 +129,28 @@ func (a *attempt) watchFiles(t orchestrator.Turn, dir string) {
 	if files := a.runner.opts.Snapshots; files != nil {
 		a.Events.WatchFiles(func() orchestrator.TurnWatch { return files.Watch(t, dir, a.resumes) })
 	}
+}
+
+// ChangesOf returns a function that computes the file changes of a turn if the previous process did not compute them.
+// It returns nil if the turn changed no file, according to its stored steps.
+func (r *Runner) ChangesOf(ctx context.Context, t orchestrator.Turn) func(context.Context) orchestrator.Changed {
+	if r.opts.Snapshots == nil || t.Outcome.State == orchestrator.TurnInterrupted ||
+		t.Outcome.Changed != (orchestrator.Changed{}) {
+		return nil
+	}
+	session, err := r.opts.Store.Session(ctx, t.Session)
+	if err != nil {
+		return nil // the turn ended before it had a session
+	}
+	done, err := r.opts.Store.StepsOf(ctx, t.ID)
+	if err != nil || len(done) == 0 {
+		return nil
+	}
+	files := r.opts.Snapshots.Watch(t, session.Dir, true)
+	for _, ev := range steps.Events(done) {
+		files.Observe(ev)
+	}
+	return files.End()
 }
 
 func (a *attempt) event(ev cli.Event) {

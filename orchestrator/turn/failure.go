@@ -202,7 +202,7 @@ func (t *Turn) Failed(f *cli.Failure) orchestrator.Outcome {
 func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 	o := &t.runner.opts
 	out := orchestrator.Recovery{Kind: f.Kind}
-	later := o.Later && f.ResetAt.After(o.Now()) && !orchestrator.IsJobTurn(t.turn.ID)
+	later := o.Later && f.ResetAt.After(o.Now()) && t.turn.MayRunLater()
 	offer := orchestrator.RemedyOf(f.Kind).Offer
 	if _, again := t.refusedBefore(f); again {
 		offer = []orchestrator.Action{orchestrator.ActionFresh}

@@ -12,15 +12,13 @@ import (
 // PromptText returns the prompt as the agent gets it. It returns pictures separately, and mentions other files in the
 // text.
 func PromptText(p orchestrator.Prompt) (string, []cli.Image) {
-	text := p.Text
 	var images []cli.Image
 	for _, a := range p.Attachments {
 		if a.Image {
 			images = append(images, cli.Image{Path: a.Path, MIME: a.MIME})
 		}
-		text += handoff.Attached(a)
 	}
-	return text, images
+	return p.OnlyText(), images
 }
 
 // handOff adds to the prompt the history that the agent has not seen. If the history is too long, the configured model

@@ -1,0 +1,75 @@
+// Package later lets jobs run prompts again when a usage limit has ended.
+package later
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// Prompts creates the jobs that orchestrator.LaterJob names, and returns the prompts that they repeat.
+type Prompts struct {
+	Jobs  orchestrator.Jobs
+	Store orchestrator.Store
+}
+
+// Schedule creates a job that runs the prompt of a turn at a time, and returns that time. It returns ErrRepeated if
+// another turn or job already repeats the prompt, and ErrBadChoice if no job can run the prompt. See Turn.RepeatedAt
+// for the effort and the mode.
+func (p Prompts) Schedule(ctx context.Context, t orchestrator.Turn, at time.Time, effort cli.Effort,
+	maxMode cli.PermissionMode) (time.Time, error) {
+	in := t.Prompt.Conversation
+	if !t.MayRunLater() {
+		return at, orchestrator.ErrBadChoice
+	}
+	if _, err := p.Jobs.Job(ctx, orchestrator.LaterJob(t.ID), in); !errors.Is(err, orchestrator.ErrNoJob) {
+		return at, cmp.Or(err, orchestrator.ErrRepeated)
+	}
+	if err := p.Store.Unrepeated(ctx, t.ID); err != nil {
+		return at, err
+	}
+	at = at.Truncate(time.Second).Add(time.Second)
+	if _, err := p.Jobs.AddJob(ctx, t.RepeatedAt(at, effort, maxMode)); err != nil {
+		return at, fmt.Errorf("add a job: %w", err)
+	}
+	return at, nil
+}
+
+// Cancel deletes the job that would run the prompt of a turn again. It does nothing if no such job exists.
+func (p Prompts) Cancel(ctx context.Context, id cli.TurnID, by orchestrator.Press) error {
+	err := p.Jobs.DeleteJob(ctx, orchestrator.LaterJob(id), by)
+	if errors.Is(err, orchestrator.ErrNoJob) {
+		return nil
+	}
+	return err
+}
+
+// Restore returns the turn that an order of such a job repeats, and the prompt of the order with the files of that
+// turn, because a job has only text. It returns "" if the order does not come from such a job, if a user has changed
+// the job's prompt, or if another turn already repeats the turn.
+func (p Prompts) Restore(ctx context.Context, order orchestrator.Order) (again cli.TurnID, _ orchestrator.Prompt,
+	err error) {
+	prompt := order.Prompt
+	id, later := order.Wants.Job.Repeats()
+	if !later {
+		return "", prompt, nil
+	}
+	t, err := p.Store.Turn(ctx, id)
+	if err == nil {
+		err = p.Store.Unrepeated(ctx, id)
+	}
+	if errors.Is(err, orchestrator.ErrNoTurn) || errors.Is(err, orchestrator.ErrRepeated) ||
+		!strings.HasPrefix(prompt.Text, t.Prompt.Text) {
+		return "", prompt, nil
+	}
+	if prompt.Text == t.Prompt.OnlyText() {
+		prompt.Text, prompt.Attachments, prompt.Quotes = t.Prompt.Text, t.Prompt.Attachments, t.Prompt.Quotes
+	}
+	return id, prompt, err
+}
