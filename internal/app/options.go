@@ -265,8 +265,8 @@ func (a *App) formerChat(chat int64) int64 {
 
 // permits reports whether a waiting turn may start. If a turn of a job or of a pressed button runs in a group, the
 // configuration must allow this group. For a supergroup, it may also allow the ID that the group had before. If a job
-// repeats a user's prompt, the rights of this user must also allow the turn. A job that a user created in their private
-// chat needs that user's right to create jobs. For other prompts in a group, only the rights of the user count.
+// repeats a user's prompt, the rights of this user must also allow the turn. A job that a user created needs that user's
+// right to create jobs. For other prompts in a group, only the rights of the user count.
 func permits(cfg config.Config, roleOf func(orchestrator.PersonID) orchestrator.UserRole,
 	formerChat func(int64) int64, t orchestrator.Turn) bool {
 	in, role, of := t.Prompt.Conversation, roleOf(t.Prompt.Person), t.Prompt.Rights.Of
@@ -281,7 +281,7 @@ func permits(cfg config.Config, roleOf func(orchestrator.PersonID) orchestrator.
 	case job && later:
 		return role.May(orchestrator.ActAsChat)
 	case job && in.Group():
-		return true
+		return mayRunInGroup(t.Wants.Job, role)
 	case job && t.Wants.Job.Configured():
 		return roleOf(orchestrator.PersonID(in.Chat)) != orchestrator.RoleNone
 	case job:
@@ -292,4 +292,17 @@ func permits(cfg config.Config, roleOf func(orchestrator.PersonID) orchestrator.
 		return role.May(orchestrator.SendPrompts)
 	}
 	return role.May(orchestrator.ActAsChat)
+}
+
+// jobMayRun implements heartbeat.Options.MayRun. In a private chat, only the user of the chat could resume a job. So
+// jobMayRun permits jobs there, and permits drops their turns.
+func (a *App) jobMayRun(j orchestrator.Job) bool {
+	_, later := j.ID.Repeats()
+	return later || !j.Conversation.Group() || mayRunInGroup(j.ID, a.users.RoleOf(j.Person))
+}
+
+// mayRunInGroup reports whether a job may run in a group, given the role of its creator. Owners grant the jobs of the
+// configuration, whoever their creator is.
+func mayRunInGroup(job orchestrator.JobID, creator orchestrator.UserRole) bool {
+	return job.Configured() || creator.May(orchestrator.MakeSchedules)
 }
