@@ -36,10 +36,13 @@ func main() {
 		os.Exit(exitFailure)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err = command(env).ExecuteContext(ctx)
+	root := command(env)
+	root.SetOut(sub.Plain(os.Stdout))
+	root.SetErr(sub.Plain(os.Stderr))
+	err = root.ExecuteContext(ctx)
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "ductor:", err)
+		fmt.Fprintln(root.ErrOrStderr(), "ductor:", err)
 	}
 	os.Exit(exitCode(err))
 }
