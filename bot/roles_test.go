@@ -122,3 +122,38 @@ func TestARemovedUserGetsNothingThatWaits(t *testing.T) {
 		})
 	}
 }
+
+// changing is a user whose role changes.
+type changing struct{ role atomic.Value }
+
+func (c *changing) RoleOf(orchestrator.PersonID) orchestrator.UserRole {
+	return c.role.Load().(orchestrator.UserRole)
+}
+
+// TestWhatWaitsHasTheCurrentRole: a prompt that waits for its next part, and a command that waits for another command,
+// count with the role that their user has when they are handled.
+func TestWhatWaitsHasTheCurrentRole(t *testing.T) {
+	long := strings.Repeat("a", 4090)
+	for role, told := range map[orchestrator.UserRole]string{
+		orchestrator.RoleUser: "", orchestrator.RoleViewer: "You may read this chat", orchestrator.RoleNone: "",
+	} {
+		for _, waits := range []string{long, "/new"} {
+			inbound(t, func(t *testing.T, r *inboundRig) {
+				user := &changing{}
+				user.role.Store(orchestrator.RoleOwner)
+				r.configure(func(o *updates.RouterOptions) { o.Allow.Users = user })
+				change := func(context.Context, orchestrator.Press) string { user.role.Store(role); return "reloaded" }
+				r.handlers.commands.screens.reload = change
+				r.send(r.text("/reload"), r.text(waits))
+				r.settle()
+				did, said := len(r.desk.Calls())+len(r.desk.Texts()) > 0, strings.Join(r.journal.Said(), "\n")
+				if did != (role == orchestrator.RoleUser) || !strings.Contains(said, told) {
+					t.Errorf("%.5s of a %q: %q, %q", waits, role, r.desk.Calls(), said)
+				}
+				if open := r.journal.Open(); len(open) > 0 {
+					t.Errorf("%.5s of a %q: updates %v stay open", waits, role, open)
+				}
+			})
+		}
+	}
+}

@@ -28,6 +28,9 @@ func (s *Scheduler) fire(ctx context.Context, st orchestrator.JobStatus) error {
 		_, err := s.opts.Store.RecordRuns(ctx, st.Job.ID, nil, next, now)
 		return err
 	}
+	if !s.mayRun(st.Job) {
+		return s.refuseDue(ctx, st, next, now)
+	}
 	runs := s.holdForQuietHours(st.Job, s.skipOverlapping(st, s.dueRuns(st, plan, now)), now)
 	fresh, err := s.opts.Store.RecordRuns(ctx, st.Job.ID, runs, next, now)
 	for _, r := range fresh {

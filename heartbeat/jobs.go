@@ -163,17 +163,19 @@ func (s *Scheduler) PauseJob(ctx context.Context, id orchestrator.JobID,
 
 func (s *Scheduler) ResumeJob(ctx context.Context, id orchestrator.JobID,
 	by orchestrator.Press) (orchestrator.JobStatus, error) {
-	st, err := s.Resume(ctx, id, by.Conversation)
+	st, err := s.Resume(ctx, id, by)
 	return s.recordChange(ctx, "resumed", by, st, err)
 }
 
 func (s *Scheduler) RunJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press,
 	key string) (orchestrator.JobStatus, error) {
 	_, err := s.RunNow(ctx, id, by.Conversation, key)
+	p := s.opts.Lang.Of(by.Conversation.Chat)
 	switch {
+	case errors.Is(err, orchestrator.ErrNotAllowed):
+		return orchestrator.JobStatus{}, &orchestrator.BadJob{Why: p.Text("job.creator-gone")}
 	case errors.Is(err, ErrNotCalled):
-		return orchestrator.JobStatus{},
-			&orchestrator.BadJob{Why: s.opts.Lang.Of(by.Conversation.Chat).Text("job.not-called")}
+		return orchestrator.JobStatus{}, &orchestrator.BadJob{Why: p.Text("job.not-called")}
 	case err != nil:
 		return orchestrator.JobStatus{}, err
 	}

@@ -1,6 +1,7 @@
 package heartbeat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,24 +60,30 @@ func (s *Scheduler) Edit(ctx context.Context, id orchestrator.JobID, in orchestr
 // are not affected.
 func (s *Scheduler) Pause(ctx context.Context, id orchestrator.JobID,
 	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
-	return s.pause(ctx, id, in, true)
-}
-
-// Resume ends the pause of a job. Times during the pause do not count as missed.
-func (s *Scheduler) Resume(ctx context.Context, id orchestrator.JobID,
-	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
-	return s.pause(ctx, id, in, false)
-}
-
-func (s *Scheduler) pause(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID,
-	paused bool) (orchestrator.JobStatus, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st, err := s.Get(ctx, id, in)
 	if err != nil {
 		return orchestrator.JobStatus{}, err
 	}
-	st.Job.Paused = paused
+	st.Job.Paused = true
+	return s.save(ctx, st.Job)
+}
+
+// Resume ends the pause of a job. Times during the pause do not count as missed. If the creator of the job may not have
+// it run any more, the user who resumes it becomes its creator.
+func (s *Scheduler) Resume(ctx context.Context, id orchestrator.JobID,
+	by orchestrator.Press) (orchestrator.JobStatus, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st, err := s.Get(ctx, id, by.Conversation)
+	if err != nil {
+		return orchestrator.JobStatus{}, err
+	}
+	if !s.mayRun(st.Job) {
+		st.Job.Person = by.Person
+	}
+	st.Job.Paused = false
 	return s.save(ctx, st.Job)
 }
 
@@ -96,7 +103,8 @@ func (s *Scheduler) Delete(ctx context.Context, id orchestrator.JobID, in orches
 
 // RunNow starts a run of a job in the conversation, even if the job is paused or has quiet hours. The run starts when
 // the job's open runs have ended. The job of a webhook runs with the last payload; RunNow returns ErrNotCalled if there
-// is none.
+// is none. If the creator of the job may not have it run any more, RunNow pauses the job and returns
+// orchestrator.ErrNotAllowed.
 //
 // RunNow returns orchestrator.ErrRepeated in these cases:
 //   - An earlier call had the same key, which identifies the user's request.
@@ -111,6 +119,9 @@ func (s *Scheduler) RunNow(ctx context.Context, id orchestrator.JobID, in orches
 	st, err := s.Get(ctx, id, in)
 	if err != nil {
 		return orchestrator.JobRun{}, err
+	}
+	if !s.mayRun(st.Job) {
+		return orchestrator.JobRun{}, cmp.Or(s.pauseAbandoned(ctx, st), orchestrator.ErrNotAllowed)
 	}
 	if st.Open >= orchestrator.MostQueuedRuns {
 		return orchestrator.JobRun{}, fmt.Errorf("%d runs of it wait already: %w", st.Open, orchestrator.ErrJobsFull)

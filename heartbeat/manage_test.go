@@ -76,7 +76,8 @@ func TestJobActionsOfTheChat(t *testing.T) {
 		if n := len(h.runner.times()); n != 1 {
 			t.Errorf("paused and run now it ran %d times", n)
 		}
-		if st, err := h.Resume(ctx, id, here); err != nil || st.Next != day.Add(49*time.Hour) {
+		by := orchestrator.Press{Conversation: here}
+		if st, err := h.Resume(ctx, id, by); err != nil || st.Next != day.Add(49*time.Hour) {
 			t.Errorf("resumed, it is due at %s, %v", st.Next, err)
 		}
 		if st, err := h.Edit(ctx, id, here, func(j *orchestrator.Job) error {

@@ -28,8 +28,10 @@ const (
 	AuditRevoked   AuditKind = "revoked"   // a user revoked a rule
 	AuditMode      AuditKind = "mode"      // the permission mode of a conversation changed
 	AuditDirectory AuditKind = "directory" // a user chose the working directory of a conversation
-	AuditJob       AuditKind = "job"       // a user added, changed, paused, resumed, ran or deleted a job
-	AuditUser      AuditKind = "user"      // an owner invited, changed or removed a user, or a user joined
+	// AuditJob: a user added, changed, paused, resumed, ran or deleted a job. ductor itself pauses jobs of users who may
+	// not have jobs any more.
+	AuditJob  AuditKind = "job"
+	AuditUser AuditKind = "user" // an owner invited, changed or removed a user, or a user joined
 )
 
 // AuditElsewhere is the Reason of an AuditMode entry if ductor reset the permission mode of a conversation. ductor does

@@ -159,9 +159,10 @@ type FileChanges interface {
 	// Diff returns the changes of a turn as a unified diff, or ErrDiffTooLong.
 	Diff(ctx context.Context, in ConversationID, turn cli.TurnID) (string, error)
 	// DiffSince compares the files in the directory of a conversation with an older state. If path is not empty, it
-	// compares only files below path. It may return ErrNoRepository, ErrNoChanges, ErrDiffTooLong, or ErrNoFile if path
-	// does not exist and did not exist in the older state.
-	DiffSince(ctx context.Context, in ConversationID, since DiffSince, path string) (string, error)
+	// compares only files below path. A user without the right ReachFiles gets only the changes that the last turn made,
+	// by SinceTurn. DiffSince may return ErrNoRepository, ErrNoChanges, ErrDiffTooLong, or ErrNoFile if path does not
+	// exist and did not exist in the older state.
+	DiffSince(ctx context.Context, by Press, since DiffSince, path string) (string, error)
 	// Checkpoint stores the state of all files under a name, or returns ErrNoRepository.
 	Checkpoint(ctx context.Context, by Press, name string) (TurnChanges, error)
 	// Checkpoints lists the checkpoints of a conversation, and the turns of its current session that changed files. The

@@ -305,6 +305,7 @@ const (
 	ReasonTurnGone      RunReason = "job.turn-gone"
 	ReasonUserEnded     RunReason = "job.user-ended"
 	ReasonTurnCancelled RunReason = "job.cancelled"
+	ReasonCreatorGone   RunReason = "job.creator-gone" // the creator may not have jobs any more
 )
 
 // With returns the reason with a detail, as JobRunResult.Reason stores it.
@@ -329,7 +330,7 @@ func (r JobRunResult) Explain(p lang.Printer) string {
 	if key := (map[RunReason]lang.Key{
 		ReasonMissed: "job.missed", ReasonMissedMany: "job.missed-many", ReasonStillOpen: "job.still-open",
 		ReasonQuietHours: "job.in-quiet-hours", ReasonTurnGone: "job.turn-gone", ReasonUserEnded: "job.user-ended",
-		ReasonTurnCancelled: "job.cancelled",
+		ReasonTurnCancelled: "job.cancelled", ReasonCreatorGone: "job.creator-gone",
 	})[RunReason(r.Reason)]; key != "" {
 		return p.Text(key)
 	}

@@ -50,10 +50,12 @@ type Jobs interface {
 	EditJob(ctx context.Context, id JobID, by Press, edit func(*Job) error) (JobStatus, error)
 	// PauseJob prevents a job from starting runs until ResumeJob is called.
 	PauseJob(ctx context.Context, id JobID, by Press) (JobStatus, error)
-	// ResumeJob continues a paused job. The next run is at the job's next due time.
+	// ResumeJob continues a paused job. The next run is at the job's next due time. If the creator of the job may not have
+	// it run any more, the user who resumes it becomes its creator.
 	ResumeJob(ctx context.Context, id JobID, by Press) (JobStatus, error)
 	// RunJob runs a job now. The key identifies the request: if the key was used before, RunJob returns ErrRepeated.
-	// RunJob returns ErrJobsFull if too many runs wait, and a *BadJob for a webhook that was never called.
+	// RunJob returns ErrJobsFull if too many runs wait, and a *BadJob for a webhook that was never called or a job whose
+	// creator may not have it run any more.
 	RunJob(ctx context.Context, id JobID, by Press, key string) (JobStatus, error)
 	// DeleteJob deletes a job and its runs, but does not stop a running turn. It returns ErrJobConfigured for a job of
 	// the configuration.

@@ -272,6 +272,8 @@ func (s *Logins) Paste(ctx context.Context, by orchestrator.Press, update int64)
 	switch {
 	case by.Conversation.Group():
 		return p.Text("login.in-group")
+	case !by.May(orchestrator.ManageDuctor): // the user may have been an owner when Press asked for the token
+		return p.Text("login.owner-only")
 	case token.wait == nil:
 		return p.Text("login.not-awaited")
 	case !token.valid:

@@ -78,7 +78,7 @@ func TestTokens(t *testing.T) {
 		if !tc.taken {
 			continue
 		}
-		by = orchestrator.Press{Conversation: tc.in, Person: tc.user}
+		by = orchestrator.Press{Conversation: tc.in, Person: tc.user, Role: orchestrator.RoleOwner}
 		said := s.Paste(t.Context(), by, 1)
 		used := len(desk.tokens) == 1 && desk.tokens[0] == "TOKEN="+token
 		if used != tc.used || strings.Contains(said, token[:12]) {
@@ -88,6 +88,22 @@ func TestTokens(t *testing.T) {
 		if len(desk.tokens) > 1 || !strings.Contains(again, "wasn't waiting") && tc.used {
 			t.Errorf("%s: it is used twice: %q", name, again)
 		}
+	}
+}
+
+// A token counts only if its sender is still an owner, and not only was one when ductor asked for the token.
+func TestAFormerOwnerLogsNoAgentIn(t *testing.T) {
+	const token = "sk-ant-oat01-0123456789abcdef"
+	desk := &tokenDesk{}
+	s := NewLogins(desk, nil, time.Now)
+	by := orchestrator.Press{Person: 7, Role: orchestrator.RoleOwner}
+	by.Conversation.Chat = 7
+	if _, err := s.Press(t.Context(), by, "claude"); err != nil || !s.Take(by.Conversation, 7, 1, token) {
+		t.Fatalf("the token is not awaited: %v", err)
+	}
+	by.Role = orchestrator.RoleUser
+	if said := s.Paste(t.Context(), by, 1); len(desk.tokens) > 0 || !strings.HasPrefix(said, "Only the owner") {
+		t.Errorf("%q; the desk has %q", said, desk.tokens)
 	}
 }
 

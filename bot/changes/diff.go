@@ -115,8 +115,8 @@ func count(diff string) (files, added, removed int) {
 }
 
 // Diff handles "/diff". It shows what has changed since the start of the last turn that changed files. If no turn
-// changed files, it shows the changes since the last commit to users who may reach files. If path is not empty, it
-// shows only the changes of that file or directory.
+// changed files, it shows the changes since the last commit. Users who may not reach files see only what that turn
+// changed. If path is not empty, it shows only the changes of that file or directory.
 func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if s.o.Changes == nil {
@@ -148,6 +148,25 @@ func sinceOf(first byte) (orchestrator.DiffSince, bool) {
 	return "", false
 }
 
+// sinceRow returns the buttons that select the earlier state of a comparison.
+func sinceRow(p lang.Printer, selected orchestrator.DiffSince, data string) (row []tgapi.Button) {
+	for _, one := range []struct {
+		since orchestrator.DiffSince
+		text  lang.Key
+	}{
+		{orchestrator.SinceTurn, "changes.since-turn"},
+		{orchestrator.SinceSession, "changes.since-session"},
+		{orchestrator.SinceCommit, "changes.since-commit"},
+	} {
+		text := p.Text(one.text)
+		if one.since == selected {
+			text = "✓ " + text
+		}
+		row = append(row, button(text, opSince, string(one.since[0])+data))
+	}
+	return row
+}
+
 func (s *Screen) pressSince(ctx context.Context, by orchestrator.Press, messageID int,
 	data string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
@@ -164,42 +183,26 @@ func (s *Screen) pressSince(ctx context.Context, by orchestrator.Press, messageI
 // since shows the changes since an earlier state of the files. The message has buttons that select other states.
 func (s *Screen) since(ctx context.Context, by orchestrator.Press, messageID int, since orchestrator.DiffSince,
 	dark bool, path string) (tgapi.Answer, error) {
-	if since == orchestrator.SinceCommit && !by.May(orchestrator.ReachFiles) {
-		// Viewers may see only changes by turns of this conversation, and the changes since a commit may include
-		// others.
-		return tgapi.Answer{Text: s.o.Lang.Of(by.Conversation.Chat).Text("common.not-for-viewers")}, nil
+	p := s.o.Lang.Of(by.Conversation.Chat)
+	diff, err := s.o.Changes.DiffSince(ctx, by, since, path)
+	if errors.Is(err, orchestrator.ErrNotAllowed) {
+		return tgapi.Answer{Text: p.Text("common.not-for-viewers")}, nil
 	}
-	diff, err := s.o.Changes.DiffSince(ctx, by.Conversation, since, path)
 	missing := errors.Is(err, orchestrator.ErrNoFile)
 	if err != nil && !missing {
 		return tgapi.Answer{}, err
 	}
-	p := s.o.Lang.Of(by.Conversation.Chat)
 	theme, other, label := "l", "d", p.Text("changes.dark")
 	if dark {
 		theme, other, label = "d", "l", p.Text("changes.light")
 	}
-	var row []tgapi.Button
-	for _, one := range []orchestrator.DiffSince{
-		orchestrator.SinceTurn, orchestrator.SinceSession, orchestrator.SinceCommit,
-	} {
-		if one == orchestrator.SinceCommit && !by.May(orchestrator.ReachFiles) {
-			continue
+	as := look{theme: themeOf(dark)}
+	if again := button(label, opSince, string(since[0])+other+path); len(again.Data) <= tgapi.DataLimit {
+		as.other = []tgapi.Button{again}
+		if by.May(orchestrator.ReachFiles) {
+			as.since = sinceRow(p, since, theme+path)
 		}
-		text := map[orchestrator.DiffSince]string{
-			orchestrator.SinceTurn:    p.Text("changes.since-turn"),
-			orchestrator.SinceSession: p.Text("changes.since-session"),
-			orchestrator.SinceCommit:  p.Text("changes.since-commit"),
-		}[one]
-		if one == since {
-			text = "✓ " + text
-		}
-		row = append(row, button(text, opSince, string(one[0])+theme+path))
-	}
-	as := look{themeOf(dark), []tgapi.Button{button(label, opSince, string(since[0])+other+path)}, row}
-	if len(row[0].Data) > tgapi.DataLimit { // the path is too long for the data of a button
-		as.other, as.since = nil, nil
-	}
+	} // else the path is too long for the data of a button
 	if strings.TrimSpace(diff) == "" {
 		text := p.Text("changes.same")
 		if missing {

@@ -27,6 +27,8 @@ type fake struct {
 	cards orchestrator.CardStore
 	err   error
 
+	changed bool // the last turn changed files
+
 	rebuttoned []string // chat, message and new buttons
 }
 
@@ -117,14 +119,17 @@ func (b *fake) Diff(_ context.Context, in orchestrator.ConversationID, turn cli.
 	return b.diff, err
 }
 
-func (b *fake) DiffSince(_ context.Context, in orchestrator.ConversationID, since orchestrator.DiffSince, path string) (string, error) {
-	if since == orchestrator.SinceTurn {
+func (b *fake) DiffSince(_ context.Context, by orchestrator.Press, since orchestrator.DiffSince, path string) (string, error) {
+	if since != orchestrator.SinceTurn && !by.May(orchestrator.ReachFiles) {
+		return "", orchestrator.ErrNotAllowed
+	}
+	if since == orchestrator.SinceTurn && !b.changed {
 		return "", orchestrator.ErrNoChanges
 	}
 	if path == "nothere.txt" {
 		return "", orchestrator.ErrNoFile
 	}
-	return strings.ReplaceAll(b.diff, "two", fmt.Sprint(since, path, in.Chat)), b.err
+	return strings.ReplaceAll(b.diff, "two", fmt.Sprint(since, path, by.Conversation.Chat)), b.err
 }
 
 func (b *fake) Checkpoint(_ context.Context, by orchestrator.Press, name string) (orchestrator.TurnChanges, error) {
@@ -335,7 +340,8 @@ func TestADiffOfAMissingPath(t *testing.T) {
 	}
 }
 
-// A viewer sees only the changes of turns. Those since the last commit may be of anyone.
+// A viewer sees only the changes of the last turn. Those since the start of the session and since the last commit may
+// be of anyone.
 func TestAViewerSeesTheChangesOfTurns(t *testing.T) {
 	b := newFake()
 	viewer := by(1)
@@ -343,15 +349,19 @@ func TestAViewerSeesTheChangesOfTurns(t *testing.T) {
 	if a, err := b.screen().Diff(t.Context(), viewer, ""); err != nil || len(a.Messages) > 0 || a.Text == "" {
 		t.Errorf("/diff shows %q, %v", shown(a), err)
 	}
-	for _, data := range []string{"s:cl", "s:cd", "s:clx"} {
+	for _, data := range []string{"s:cl", "s:cd", "s:clx", "s:sl", "s:sdx"} {
 		a, err := b.screen().Press(t.Context(), viewer, tgapi.Pressed{Message: 9}, data)
 		if err != nil || len(a.Messages) > 0 || !strings.HasPrefix(a.Text, "You may read this chat, but not change anything.") {
 			t.Errorf("%s shows %q, %v", data, shown(a), err)
 		}
 	}
-	a, err := b.screen().Press(t.Context(), viewer, tgapi.Pressed{Message: 9}, "s:sl")
-	if err != nil || !strings.Contains(shown(a), "since the session") && len(a.Messages) != 1 {
-		t.Errorf("the session's changes: %q, %v", shown(a), err)
+	b.changed = true
+	for _, who := range []orchestrator.Press{viewer, by(1)} {
+		a, err := b.screen().Diff(t.Context(), who, "")
+		buttons := strings.Contains(shown(a), "✓ ")
+		if err != nil || len(a.Messages) != 1 || buttons != (who.Role == orchestrator.RoleUser) {
+			t.Errorf("the last turn's changes for a %s: %q, %v", who.Role, shown(a), err)
+		}
 	}
 }
 

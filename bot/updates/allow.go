@@ -80,16 +80,24 @@ func (a Allow) permits(chat wireChat, from *wireUser, senderChat *wireChat) bool
 	if from == nil || from.IsBot || senderChat != nil {
 		return false
 	}
-	listed := a.listed(orchestrator.PersonID(from.ID))
 	switch chat.Type {
 	case "private":
-		return listed && chat.ID == from.ID
+		return chat.ID == from.ID && a.permitsIn(chat.ID, orchestrator.PersonID(from.ID))
 	case "group", "supergroup":
-		policy := a.Policy()
-		return slices.Contains(policy.AllowedGroups, chat.ID) && (listed || policy.GroupMembers == AllMembers)
+		return chat.ID < 0 && a.permitsIn(chat.ID, orchestrator.PersonID(from.ID))
 	default:
 		return false
 	}
+}
+
+// permitsIn reports whether a user may use the bot in a group or in the user's private chat.
+func (a Allow) permitsIn(chat int64, user orchestrator.PersonID) bool {
+	listed := a.listed(user)
+	if chat > 0 {
+		return listed
+	}
+	policy := a.Policy()
+	return slices.Contains(policy.AllowedGroups, chat) && (listed || policy.GroupMembers == AllMembers)
 }
 
 // moves reports whether a message announces that an allowed group has become a supergroup. Such a message is accepted

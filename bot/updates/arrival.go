@@ -44,9 +44,7 @@ func (r *Router) arrive(u orchestrator.Update) (a *arrival) {
 	if a.in.Arrived = u.Received; a.in.Arrived.IsZero() {
 		a.in.Arrived = time.Now()
 	}
-	if a.in.Role = r.gate.allow.roleOf(a.in.Person); a.in.Role == orchestrator.RoleMember {
-		a.in.sender = memberLine(m)
-	}
+	a.in.Role, a.in.sender = r.gate.allow.roleOf(a.in.Person), memberLine(m)
 	if c, ok := r.commandOf(m, a.in); ok {
 		spec, known := r.handler.Command(c.Name)
 		a.command = &calledCommand{Command: c, spec: spec, known: known}

@@ -107,7 +107,9 @@ func belongs(last, in *Message) bool {
 
 func wordingOf(parts []*Message) string {
 	var b strings.Builder
-	b.WriteString(parts[0].sender)
+	if parts[0].Role == orchestrator.RoleMember {
+		b.WriteString(parts[0].sender)
+	}
 	var last *Message
 	for _, p := range parts {
 		if p.Text == "" && p.Context == "" {

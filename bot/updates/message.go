@@ -22,7 +22,7 @@ type Message struct {
 	Files []orchestrator.Attachment
 
 	sent         original
-	sender       string // line for the agent about an unknown sender; empty for known users
+	sender       string // line for the agent about the sender, if the sender is unknown (RoleMember)
 	acknowledged bool   // the message has the 👀 reaction; only the goroutine that handles the message uses it
 }
 

@@ -17,18 +17,18 @@ import (
 // receiver turns messages into prompts. It merges messages that belong together, downloads their files, and submits the
 // result as one turn.
 type receiver struct {
-	turns     Turns
-	listener  Listener // nil: speech is not supported
-	handler   Handler
-	finisher  *Finisher
-	feedback  Feedback
-	uploads   *Uploads
-	windows   mergeWindows
-	merged    *mergeMemory
-	recent    *recent
-	reactions func() bool
-	lang      *lang.Choices
-	log       *slog.Logger
+	turns    Turns
+	listener Listener // nil: speech is not supported
+	handler  Handler
+	finisher *Finisher
+	feedback Feedback
+	uploads  *Uploads
+	allow    Allow
+	windows  mergeWindows
+	merged   *mergeMemory
+	recent   *recent
+	lang     *lang.Choices
+	log      *slog.Logger
 }
 
 const (
@@ -46,6 +46,9 @@ func (r *receiver) handle(ctx context.Context, q *queue, t *task, parts []*Messa
 		if !q.commit(t) {
 			return nil
 		}
+		if may, err := r.stillMay(ctx, t, parts); !may {
+			return err
+		}
 		return r.edit(ctx, t, parts[0])
 	}
 	if !slices.ContainsFunc(parts, func(p *Message) bool { return !p.sent.onlyWithAlbum }) {
@@ -61,6 +64,9 @@ func (r *receiver) handle(ctx context.Context, q *queue, t *task, parts []*Messa
 	if err != nil {
 		r.log.Warn("fetch files", "updates", t.updates, "err", err)
 		return r.refuse(ctx, t, parts[0], r.sentence(r.lang.Of(q.id.Chat), err))
+	}
+	if may, err := r.stillMay(ctx, t, parts); !may {
+		return err
 	}
 	first := parts[0]
 	if !first.sent.forwarded && first.Role.May(orchestrator.ActAsChat) && r.answered(ctx, t, parts, files) {
@@ -78,6 +84,24 @@ func (r *receiver) handle(ctx context.Context, q *queue, t *task, parts []*Messa
 	return r.submit(ctx, t, parts, files)
 }
 
+// stillMay updates the role of the user who sent the messages, because it may have changed while they waited. It returns
+// false if the user may not send prompts any more. Then stillMay marks the messages as handled, and returns the same
+// errors as handle.
+func (r *receiver) stillMay(ctx context.Context, t *task, parts []*Message) (bool, error) {
+	first := parts[0]
+	if !r.allow.permitsIn(first.Conversation.Chat, first.Person) {
+		return false, r.finisher.finish(ctx, t.updates)
+	}
+	role := r.allow.roleOf(first.Person)
+	for _, p := range parts {
+		p.Role = role
+	}
+	if !role.May(orchestrator.SendPrompts) {
+		return false, r.refuse(ctx, t, first, r.lang.Of(t.conv.Chat).Text(Refusal(role)))
+	}
+	return true, nil
+}
+
 // answered passes the messages to Handler.Reply, because they may answer a question of the bot. It returns false if the
 // messages are a prompt.
 func (r *receiver) answered(ctx context.Context, t *task, parts []*Message, files []orchestrator.Attachment) bool {
@@ -86,7 +110,7 @@ func (r *receiver) answered(ctx context.Context, t *task, parts []*Message, file
 	whole := *parts[0]
 	whole.Files, whole.Updates = files, t.updates
 	if len(parts) > 1 {
-		whole.Context, whole.sender = "", ""
+		whole.Context = ""
 		own := slices.Concat([]*Message{&whole}, parts[1:])
 		whole.Text = wordingOf(own)
 		whole.Plain = whole.Text
@@ -312,6 +336,9 @@ func isBlank(parts []*Message) bool {
 // ReceiptDelay is how long ductor waits for the first text of an answer before it adds the 👀 reaction to the user's
 // message. If the text comes earlier, ductor adds no reaction, because reactions count toward Telegram's rate limit.
 const ReceiptDelay = 700 * time.Millisecond
+
+// reactions reports whether the bot adds reactions to messages.
+func (r *receiver) reactions() bool { return r.allow.Policy().Reactions }
 
 // acknowledge adds the 👀 reaction to a message that does not have it yet.
 func (r *receiver) acknowledge(in *Message) {

@@ -59,9 +59,9 @@ const controlPatience = 45 * time.Second
 func NewRouter(o RouterOptions) *Router {
 	receiver := &receiver{
 		turns: o.Turns, listener: o.Listener, handler: o.Handler, finisher: o.Finisher, feedback: o.Feedback,
-		uploads: o.Uploads,
+		uploads: o.Uploads, allow: o.Allow,
 		windows: mergeWindows{album: o.AlbumWindow, paste: o.PasteWindow}, merged: &mergeMemory{}, recent: &recent{},
-		reactions: func() bool { return o.Allow.Policy().Reactions }, lang: o.Lang, log: o.Log,
+		lang: o.Lang, log: o.Log,
 	}
 	queues := newQueues(o.Log, controlPatience)
 	queues.content = receiver.receive
@@ -293,7 +293,10 @@ func (r *Router) command(ctx context.Context, m *wireMessage, c Request, spec Co
 	return r.enqueue(ctx, &task{
 		class: classControl, conv: in.Conversation, updates: in.Updates,
 		do: r.ifStillAllowed(m.Chat, m.From, func(ctx context.Context, q *queue, t *task) {
-			in.Role = r.gate.allow.roleOf(in.Person)
+			if in.Role = r.gate.allow.roleOf(in.Person); !spec.Allows(in.Role) {
+				r.refuse(ctx, in, r.lang.Of(in.Conversation.Chat).Text(Refusal(in.Role)))
+				return
+			}
 			c.Args += r.follower.windows.absorbRest(ctx, q, t, in)
 			for _, other := range r.follower.windows.absorbAlbum(ctx, q, t, in) {
 				c.Others = append(c.Others, r.uploads.reader(other))

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 
+	"ductor/cmd/ductor/sub"
 	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/store"
@@ -88,30 +88,9 @@ func writeAudit(out io.Writer, entries []orchestrator.AuditEntry) error {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.At.Local().Format(time.DateTime), e.Conversation.Key(),
 			e.Agent, e.What, by,
-			onOneLine(of), onOneLine(why))
+			sub.PlainLine(of), sub.PlainLine(why))
 	}
 	return w.Flush()
-}
-
-// onOneLine makes a text that an agent wrote safe for a table in a terminal. It replaces control characters by spaces,
-// and escapes invisible characters, such as marks that reverse the direction of text.
-func onOneLine(s string) string {
-	var out strings.Builder
-	for _, r := range s {
-		switch {
-		case unicode.IsControl(r):
-			out.WriteByte(' ')
-		case unseen(r):
-			fmt.Fprintf(&out, "\\u%04x", r)
-		default:
-			out.WriteRune(r)
-		}
-	}
-	return out.String()
-}
-
-func unseen(r rune) bool {
-	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co)
 }
 
 type auditRow struct {
@@ -157,7 +136,7 @@ func writeAuditJSON(out io.Writer, entries []orchestrator.AuditEntry) error {
 func escapeUnseen(text string) string {
 	var out strings.Builder
 	for _, r := range text {
-		if !unseen(r) {
+		if !sub.Unseen(r) {
 			out.WriteRune(r)
 			continue
 		}

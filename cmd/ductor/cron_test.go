@@ -65,6 +65,33 @@ func TestJobsInTheChat(t *testing.T) {
 	town.await("There are no jobs in this chat")
 }
 
+// TestAttackAGroupsJobOfARemovedUser tests that a group's job does not run on after the configuration no longer lists
+// the user who made it, until another user resumes it.
+func TestAttackAGroupsJobOfARemovedUser(t *testing.T) {
+	const team = -5
+	town := newTown(t, func(c *config.Config) {
+		c.Telegram.AllowedUsers = []int64{owner, stranger}
+		c.Telegram.AllowedGroups, c.Telegram.GroupTrigger = []int64{team}, "all"
+	})
+	group, ann := town.srv.Group(team, "Team"), town.srv.Private(stranger, "Ann").Person()
+	boss := town.chat.Person()
+	town.chat = group
+	ann.Send(group, "/cron every weekday at 8:30 "+ran)
+	town.pressAs(ann, town.awaitButton("✅ Add"), "✅ Add")
+	page := town.awaitButton("🚀 Run now")
+	town.stop()
+	town.cfg.Telegram.AllowedUsers = []int64{owner}
+	town.start()
+	why := "Paused: the user who made it may no longer have jobs."
+	if said := town.pressAs(boss, page, "🚀 Run now"); !strings.HasPrefix(said.Text, why) || town.timesRan() != 0 {
+		t.Errorf("it ran %d times: %q", town.timesRan(), said.Text)
+	}
+	town.pressAs(boss, page, "⏸ Pause")
+	town.pressAs(boss, town.awaitButton("▶ Resume"), "▶ Resume")
+	town.pressAs(boss, town.awaitButton("⏸ Pause"), "🚀 Run now")
+	eventually(t, "the job of the owner to run", func() bool { return town.timesRan() == 1 })
+}
+
 // TestTheSameResultDisturbsNobody tests that a job with an unchanged result adds a note below its last result, and
 // that a new result is a new message.
 func TestTheSameResultDisturbsNobody(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ductor/cli"
+	"ductor/cmd/ductor/sub"
 	"ductor/internal/app"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
@@ -280,7 +281,7 @@ func (o *overview) decisions(ctx context.Context, now time.Time, v *dashboard.Ov
 	for _, e := range entries {
 		d := dashboard.Decision{
 			At: e.At, Chat: chatName(e.Conversation), Agent: string(e.Agent), What: string(e.What),
-			Of: onOneLine(strings.TrimSpace(e.Tool + " " + e.Title)),
+			Of: sub.PlainLine(strings.TrimSpace(e.Tool + " " + e.Title)),
 		}
 		if e.By != 0 {
 			d.By = fmt.Sprint(e.By)

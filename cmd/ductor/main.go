@@ -37,14 +37,18 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	var run func(context.Context) error
-	err = command(env, &run).ExecuteContext(ctx)
+	stderr := sub.Plain(os.Stderr)
+	root := command(env, &run)
+	root.SetOut(sub.Plain(os.Stdout))
+	root.SetErr(stderr)
+	err = root.ExecuteContext(ctx)
 	if err == nil && run != nil {
 		// Run the bot outside of its command, because all commands with their flags stay in memory until a command returns.
 		err = run(ctx)
 	}
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "ductor:", err)
+		fmt.Fprintln(stderr, "ductor:", err)
 	}
 	os.Exit(exitCode(err))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ductor/cli"
+	"ductor/cmd/ductor/sub"
 	"ductor/internal/app"
 	"ductor/internal/app/environment"
 	"ductor/internal/runner"
@@ -76,7 +77,7 @@ func follow(ctx context.Context, root *runner.Client, id string, offset int64, o
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, io.EOF):
-			fmt.Fprintln(notes, "ductor:", endOf(run.Exit()))
+			fmt.Fprintln(notes, "ductor:", sub.PlainLine(endOf(run.Exit())))
 			return nil
 		default:
 			return err

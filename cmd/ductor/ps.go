@@ -14,6 +14,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/host"
+	"ductor/cmd/ductor/sub"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/runner"
@@ -69,9 +70,10 @@ func writeRuns(out io.Writer, runs []listedRun, now time.Time) error {
 		if !i.Started.IsZero() {
 			age = now.Sub(i.Started).Round(time.Second).String()
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", i.ID, cmp.Or(string(purposeOf(i).Conversation), "-"),
-			agentOf(i),
-			cmp.Or(run.at.Name, "host"), i.PID, age, memory(i.Memory), stateOf(run))
+		// An agent can change the ID, the labels and the state of its run.
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", sub.PlainLine(i.ID),
+			sub.PlainLine(cmp.Or(string(purposeOf(i).Conversation), "-")), sub.PlainLine(agentOf(i)),
+			cmp.Or(run.at.Name, "host"), i.PID, age, memory(i.Memory), sub.PlainLine(stateOf(run)))
 	}
 	return w.Flush()
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ductor/cmd/ductor/sub"
 	"ductor/internal/app"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
@@ -140,7 +141,8 @@ func killRun(cmd *cobra.Command, run listedRun) error {
 	if run.at.Name != "" {
 		where = " in the sandbox " + run.at.Name
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "ended %s (%s, pid %d%s)\n", run.ID, agentOf(run.Info), run.PID, where)
+	fmt.Fprintf(cmd.OutOrStdout(), "ended %s (%s, pid %d%s)\n", sub.PlainLine(run.ID), sub.PlainLine(agentOf(run.Info)),
+		run.PID, where)
 	return nil
 }
 

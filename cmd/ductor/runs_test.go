@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"ductor/internal/runner"
 )
 
 // A user at the machine runs ps, ps --output and kill while ductor is up and while it is down.
@@ -87,5 +90,28 @@ func (o *ordeal) follow(id, part string) {
 	_ = cmd.Process.Signal(os.Interrupt)
 	if err := cmd.Wait(); err != nil {
 		o.t.Errorf("ps --output: %v", err)
+	}
+}
+
+// TestAttackTheTerminalByAContainer tests that the ID, the command and the state of a run, which a container can change,
+// add no row and no control characters to the table.
+func TestAttackTheTerminalByAContainer(t *testing.T) {
+	const evil = "\x1b]52;c;eA==\x07\u009b2J\nforged\t"
+	var out strings.Builder
+	status := &runner.Status{Exit: runner.Exit{Known: true, By: evil}}
+	for _, i := range []runner.Info{{Problem: evil}, {Status: status}} {
+		i.ID, i.Command = evil, []string{evil}
+		out.Reset()
+		if err := writeRuns(&out, []listedRun{{Info: i}}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if s := out.String(); strings.Count(s, "\n") != 2 || strings.ContainsAny(s, "\x1b\x07\u009b\t") {
+			t.Errorf("ps prints %q", s)
+		}
+	}
+	a := startAtTerminal(t, "ps", "-c", "/nowhere"+evil)
+	if code := a.exit(); code == exitOK || !strings.Contains(a.text(), "forged") ||
+		strings.ContainsAny(a.text(), "\x1b\x07\u009b") {
+		t.Errorf("exit %d: the terminal got %q", code, a.text())
 	}
 }

@@ -281,7 +281,7 @@ func permits(cfg config.Config, roleOf func(orchestrator.PersonID) orchestrator.
 	case job && later: // the job repeats a prompt of the user
 		return role.May(orchestrator.ActAsChat)
 	case job && in.Group():
-		return true
+		return mayRunInGroup(t.Wants.Job, role)
 	case job && t.Wants.Job.Configured():
 		return roleOf(orchestrator.PersonID(in.Chat)) != orchestrator.RoleNone
 	case job: // the user of the private chat created the job
@@ -292,4 +292,17 @@ func permits(cfg config.Config, roleOf func(orchestrator.PersonID) orchestrator.
 		return role.May(orchestrator.SendPrompts)
 	}
 	return role.May(orchestrator.ActAsChat)
+}
+
+// jobMayRun implements heartbeat.Options.MayRun. In a private chat, only the user of the chat could resume a job. So
+// jobMayRun permits jobs there, and permits drops their turns.
+func (a *App) jobMayRun(j orchestrator.Job) bool {
+	_, later := j.ID.Repeats()
+	return later || !j.Conversation.Group() || mayRunInGroup(j.ID, a.users.RoleOf(j.Person))
+}
+
+// mayRunInGroup reports whether a job may run in a group, given the role of its creator. Owners grant the jobs of the
+// configuration, whoever their creator is.
+func mayRunInGroup(job orchestrator.JobID, creator orchestrator.UserRole) bool {
+	return job.Configured() || creator.May(orchestrator.MakeSchedules)
 }

@@ -34,7 +34,7 @@ func newTimers(a *App) *timers {
 		Store: a.db, Runner: jobRunner{a}, Notifier: jobNotifier{a}, Lang: a.lang, Now: time.Now, NewID: newID,
 		Logger:    a.Log,
 		Directory: func(path string) (string, error) { return a.orchestrator.Directory(path) },
-		Stale:     a.cfg.Agents.StaleAfter, Audit: a.db.RecordAudit,
+		MayRun:    a.jobMayRun, Stale: a.cfg.Agents.StaleAfter, Audit: a.db.RecordAudit,
 	})}
 }
 

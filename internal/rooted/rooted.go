@@ -67,10 +67,14 @@ type Entry struct {
 
 // Read returns the content of the file at path, which is relative to dir. If the content has more than limit bytes, the
 // error has the Refusal TooLarge. All errors are *Error.
-func Read(dir, path string, limit int64) ([]byte, error) { return readBelow(os.OpenRoot, dir, path, limit) }
+func Read(dir, path string, limit int64) ([]byte, error) {
+	return readBelow(os.OpenRoot, dir, path, limit)
+}
 
 // ReadReal is like Read, but returns an error if any part of the absolute path dir is a symbolic link.
-func ReadReal(dir, path string, limit int64) ([]byte, error) { return readBelow(OpenDir, dir, path, limit) }
+func ReadReal(dir, path string, limit int64) ([]byte, error) {
+	return readBelow(OpenDir, dir, path, limit)
+}
 
 func readBelow(open func(dir string) (*os.Root, error), dir, path string, limit int64) ([]byte, error) {
 	folder, name, err := openParent(open, dir, path)

@@ -587,6 +587,31 @@ func TestATurnThatGoesOnAndWhatIsForgotten(t *testing.T) {
 	}
 }
 
+// A viewer sees only the changes of the last turn. The owner's later work by hand in the same repository is private.
+func TestADiffForAViewerEndsWithTheTurn(t *testing.T) {
+	r := newRig(t)
+	ctx := t.Context()
+	r.turn("t1", "echo two > a.txt")
+	r.sh("app", "echo 100000 > salaries.csv; echo private >> a.txt")
+	viewer := by
+	viewer.Role = orchestrator.RoleViewer
+	for path, want := range map[string]string{"": "+two", "a.txt": "+two", "salaries.csv": "", "nothere.txt": ""} {
+		diff, err := r.DiffSince(ctx, viewer, orchestrator.SinceTurn, path)
+		if err != nil || (want == "") != (diff == "") || !strings.Contains(diff, want) ||
+			strings.Contains(diff, "100000") || strings.Contains(diff, "private") {
+			t.Errorf("/diff %s of a viewer: %v\n%s", path, err, diff)
+		}
+	}
+	for _, since := range []orchestrator.DiffSince{orchestrator.SinceSession, orchestrator.SinceCommit} {
+		if diff, err := r.DiffSince(ctx, viewer, since, ""); !errors.Is(err, orchestrator.ErrNotAllowed) || diff != "" {
+			t.Errorf("since the %s: %v\n%s", since, err, diff)
+		}
+	}
+	if diff, err := r.DiffSince(ctx, by, orchestrator.SinceTurn, ""); err != nil || !strings.Contains(diff, "100000") {
+		t.Errorf("/diff of a user: %v\n%s", err, diff)
+	}
+}
+
 // A user can return to checkpoints and turns, and back again; diffs contain no secrets.
 func TestCheckpointsAndDiffs(t *testing.T) {
 	r := newRig(t)
@@ -596,7 +621,7 @@ func TestCheckpointsAndDiffs(t *testing.T) {
 	r.turn("t1", "echo "+token+" > a.txt; rm .gitignore")
 	r.turn("t2", "echo b > b.txt")
 	for since, want := range map[orchestrator.DiffSince]string{orchestrator.SinceTurn: "b.txt", orchestrator.SinceSession: ".gitignore a.txt b.txt x.log", orchestrator.SinceCommit: ".gitignore a.txt b.txt x.log"} {
-		diff, err := r.DiffSince(ctx, chat, since, "")
+		diff, err := r.DiffSince(ctx, by, since, "")
 		r.must(err)
 		var names []string
 		for line := range strings.SplitSeq(diff, "\n") {
@@ -608,7 +633,7 @@ func TestCheckpointsAndDiffs(t *testing.T) {
 			t.Errorf("since the %s: %s\n%s", since, names, diff)
 		}
 	}
-	if diff, err := r.DiffSince(ctx, chat, orchestrator.SinceCommit, "b.txt"); err != nil ||
+	if diff, err := r.DiffSince(ctx, by, orchestrator.SinceCommit, "b.txt"); err != nil ||
 		strings.Count(diff, "diff --git") != 1 {
 		t.Errorf("of one path: %v\n%s", err, diff)
 	}
@@ -617,7 +642,7 @@ func TestCheckpointsAndDiffs(t *testing.T) {
 		"b.txt": nil, ".gitignore": nil, "../none": nil,
 		filepath.Join(t.TempDir(), "none"): nil,
 	} {
-		if _, err := r.DiffSince(ctx, chat, orchestrator.SinceSession, path); !errors.Is(err, want) {
+		if _, err := r.DiffSince(ctx, by, orchestrator.SinceSession, path); !errors.Is(err, want) {
 			t.Errorf("/diff %s: %v, want %v", path, err, want)
 		}
 	}

@@ -25,17 +25,21 @@ func (s *Service) Diff(ctx context.Context, in orchestrator.ConversationID, turn
 	})
 }
 
-func (s *Service) DiffSince(ctx context.Context, in orchestrator.ConversationID, since orchestrator.DiffSince,
+func (s *Service) DiffSince(ctx context.Context, by orchestrator.Press, since orchestrator.DiffSince,
 	path string) (string, error) {
-	at, err := s.placeOf(ctx, in)
+	reaches := by.May(orchestrator.ReachFiles)
+	if !reaches && since != orchestrator.SinceTurn {
+		return "", orchestrator.ErrNotAllowed
+	}
+	at, err := s.placeOf(ctx, by.Conversation)
 	if err != nil {
 		return "", err
 	}
 	if path != "" && !filepath.IsAbs(path) {
 		path = filepath.Join(at.Dir, path)
 	}
-	diff, err := s.diffSince(ctx, in, at, since, path)
-	if err == nil && diff == "" && isMissing(at.Dir, path) {
+	diff, err := s.diffSince(ctx, by, at, since, path)
+	if err == nil && diff == "" && reaches && isMissing(at.Dir, path) {
 		return "", orchestrator.ErrNoFile
 	}
 	return diff, err
@@ -57,20 +61,23 @@ func isMissing(dir, path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-func (s *Service) diffSince(ctx context.Context, in orchestrator.ConversationID, at git.Place,
-	since orchestrator.DiffSince, path string) (string, error) {
+func (s *Service) diffSince(ctx context.Context, by orchestrator.Press, at git.Place, since orchestrator.DiffSince,
+	path string) (string, error) {
 	if since == orchestrator.SinceCommit {
 		return s.sinceCommit(ctx, at, path)
 	}
-	st, err := s.engine.Status(ctx, in)
+	st, err := s.engine.Status(ctx, by.Conversation)
 	if err != nil {
 		return "", err
 	}
-	from, err := s.beginning(ctx, in, st.Session.ID, since)
+	from, err := s.beginning(ctx, by.Conversation, st.Session.ID, since)
 	if err != nil {
 		return "", err
 	}
 	return s.diff(ctx, from, path, func(r *git.Repo, t orchestrator.SnapshotTree) (string, string, error) {
+		if !by.May(orchestrator.ReachFiles) { // later changes may be of anyone
+			return t.Before, t.After, nil
+		}
 		now, err := r.Snapshot(ctx, git.AfterTurn)
 		return t.Before, now, err
 	})
