@@ -253,7 +253,8 @@ func Tail(s string, limit int) (string, int) {
 	return strings.Clone(s[from:]), from
 }
 
-// EndOfMessage is the last part of a message whose prompt has a mention; see HasMention.
+// EndOfMessage is sent to an agent after a prompt with a mention (see HasMention), so that the prompt is not the last
+// part of the message.
 const EndOfMessage = "[End of the message]"
 
 // HasMention reports whether an agent may find the name of a file in a prompt, such as "@/etc/passwd". Claude adds the

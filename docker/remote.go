@@ -228,7 +228,7 @@ func (p *remote) outdated(ctx context.Context, c container.InspectResponse, want
 		return false
 	case differs(labelPolicy):
 		return !c.State.Running || p.resting(ctx)
-	case c.Config.Image != want.Config.Image: // only ductor-runner or directories in the image differ
+	case c.Config.Image != want.Config.Image: // ductor-runner or a directory in the image changed
 		return !c.State.Running || p.idle(ctx)
 	}
 	return false

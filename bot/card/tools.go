@@ -124,9 +124,9 @@ func toolName(p lang.Printer, name string) string {
 	return render.ShortLine(render.ToolName(p, name), render.NameLimit)
 }
 
-// holdTool shows that a tool waits for a user's approval. It reports whether a line changed. For ductor's own tools,
-// the agent does not report which use of the tool needs the approval, and the request may even arrive before the tool's
-// line exists.
+// holdTool shows that a tool waits for a user's approval. It reports whether a line changed. An approval for a tool of
+// ductor does not name the use of the tool, so holdTool chooses a running use of this tool. If none has a line yet, the
+// next line of this tool shows the wait.
 func (d *document) holdTool(id cli.ApprovalID, call cli.ToolID, tool string) bool {
 	ref := d.tools[call]
 	if cli.OwnTool(tool) != "" && ref.line == nil {

@@ -69,9 +69,9 @@ type Call struct {
 	Key string
 	// Idempotent allows the outbox to retry a call that may already have had an effect.
 	Idempotent bool
-	// Delay is a pause before the call, for calls that may become unnecessary. An Optional call is dropped if another
-	// call for the chat is made during the delay. Drain does not wait for the delay of an Ensured call. Newest calls
-	// have no delay.
+	// Delay is a pause before the call, for a call that may become unnecessary. An Optional call is dropped if another
+	// call for the chat is made during the pause. Drain makes an Ensured call without the pause. A Newest call has no
+	// Delay.
 	Delay time.Duration
 	// Parallel allows an Ensured call to run at the same time as other calls for the chat, because it may take minutes.
 	// Calls with the same key still run one after the other.

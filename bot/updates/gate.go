@@ -25,10 +25,10 @@ type gate struct {
 	names    *tgapi.ChatNames              // may be nil
 	refusals *refusals
 	// lost is the time when ductor lost its database, or zero. ductor does not handle earlier messages, because the
-	// previous process may have handled them already. The function dropped notifies the chat of such a message.
+	// previous process may have handled them already.
 	lost     time.Time
-	dropped  func(*wireMessage)
-	hide     HideFunc // may be nil
+	dropped  func(*wireMessage) // notifies the chat that ductor does not handle a message from before lost
+	hide     HideFunc           // may be nil
 	log      *slog.Logger
 	stripped decodedUpdate // the last update that strip decoded; see readStripped
 }

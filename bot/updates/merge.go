@@ -229,7 +229,7 @@ type follower struct {
 	seen     *seen
 	albums   map[albumKey]bool
 	last     map[senderKey]*Message // last message of each sender that was meant for the bot
-	followed map[int64]bool         // IDs of updates that a later message in the batch may continue
+	followed map[int64]bool         // IDs of updates; a later update of the batch may have the rest
 }
 
 type albumKey struct {

@@ -8,8 +8,8 @@ import (
 )
 
 // Message is a message for the bot from a user who may use the bot. It embeds a Press by the sender, so that it can be
-// handled like a button press. Updates begins with the ID of the message's own update. The IDs of the updates that were
-// merged into it follow.
+// handled like a button press. The first of Updates is the ID of the message's own update, and the others are
+// the IDs of the updates that were merged into this message.
 type Message struct {
 	orchestrator.Press
 	ID      int

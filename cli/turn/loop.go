@@ -133,7 +133,7 @@ type cancellation struct {
 	why      End // empty while the turn is not cut short
 	at, due  time.Time
 	silence  time.Duration // how long the agent was silent; set for EndStalled
-	deferred bool          // the loop will interrupt the agent when it has accepted the turn
+	deferred bool          // when the agent has accepted the turn, the loop will interrupt it
 }
 
 // New returns a turn for Run.

@@ -18,7 +18,7 @@ func Some[T any](all ...T) []T {
 	return all[:1]
 }
 
-// SomeOf is like Some, for a map of cases. The first case is the one with the smallest key.
+// SomeOf is Some for cases in a map. Without scripts/test --long it returns only the case with the smallest key.
 func SomeOf[K cmp.Ordered, V any](all map[K]V) map[K]V {
 	some := Some(slices.Sorted(maps.Keys(all))...)
 	maps.DeleteFunc(all, func(name K, _ V) bool { return !slices.Contains(some, name) })

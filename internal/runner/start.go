@@ -58,7 +58,8 @@ func (c *Client) beginStart(ctx context.Context) (starting context.Context, star
 }
 
 // leavingWait limits how long a start waits until a runner that is about to exit closes the connection. After
-// leavingWait, the client closes the connection. A runner from before November 2026 may wait for this.
+// leavingWait, the client closes the connection itself, because a runner from before November 2026 may wait until its
+// client does so.
 const leavingWait = 3 * time.Second
 
 func (c *Client) start(ctx context.Context, spec Spec) (*Run, error) {

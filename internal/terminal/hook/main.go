@@ -49,8 +49,9 @@ func Main(p Process) int {
 	return 0
 }
 
-// splitArgs splits the arguments. The result former is the user's own program, or nil. The result payload is the event,
-// or "" if the CLI passes the event on standard input. Most CLIs use standard input.
+// splitArgs splits the arguments. Its results are the agent, the path of the state directory, the command line of the
+// user's own hook (nil if there is none), and the event. The event is "" if the CLI passes it on standard input, as most
+// CLIs do.
 func (p Process) splitArgs() (agent, state string, former []string, payload string) {
 	if len(p.Args) < 3 || p.Args[1] != p.StateFlag {
 		return "", "", nil, ""

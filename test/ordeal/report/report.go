@@ -156,7 +156,7 @@ func Load(dir string) (r Results, err error) {
 	return r, nil
 }
 
-// withAll adds planted bugs that have no result yet.
+// withAll adds to hunted the planted bugs of those patches for which no hunt has been recorded.
 func withAll(hunted []Defect, patches string) ([]Defect, error) {
 	paths, err := filepath.Glob(patches)
 	if err != nil {
