@@ -167,8 +167,8 @@ func (r *Repo) addFiles(ctx context.Context, excluded []string) error {
 // repository, so Snapshot excludes one after the other and repeats the command.
 const maxUnborn = 8
 
-// unbornIn returns the nested repository without a commit at which git add failed. It returns "" if git add failed for
-// another reason.
+// unbornIn returns the path of a nested repository, if git add failed because this repository has no commit yet. It
+// returns "" if git add failed for another reason.
 func unbornIn(err error) string {
 	var exit *ExitError
 	if !errors.As(err, &exit) {

@@ -30,7 +30,7 @@ const (
 	forEffort purpose = "thought_level"
 )
 
-// ids returns the IDs by which ductor recognizes an option for this purpose if the option has no category.
+// ids returns the known IDs of options for this purpose. ductor uses them for an option that has no category.
 func (p purpose) ids() []string {
 	if p == forEffort {
 		return []string{"effort", "thought_level", "reasoning_effort", "thinking"}

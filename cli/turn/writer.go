@@ -18,7 +18,7 @@ var (
 	ErrInputClosed = errors.New("its input is closed")
 )
 
-// Parcel is a message to a program. If Data is empty, the Writer sends nothing, and only calls Sent when the earlier
+// Parcel is a message to a program. If Data is empty, the Writer sends nothing. It then calls Sent as soon as the earlier
 // messages are written.
 type Parcel struct {
 	Data []byte

@@ -88,9 +88,9 @@ func knownAgent(id string) (menu.NewAgent, bool) {
 	return menu.NewAgent{ID: e.ID, Name: e.Name, Program: e.Command}, ok
 }
 
-// addAgent implements menu.Offers.Add. It tells the other owners that the user added the agent. The configuration file
-// may also contain other changes to who can use or control the bot. The user did not see these changes, so addAgent
-// then sends an alarm to all owners instead.
+// addAgent implements menu.Offers.Add. It tells the other owners that the user added the agent. If the configuration
+// file also contains other changes to who can use or control the bot, addAgent sends an alarm to all owners instead,
+// because the user did not see these changes.
 func (a *App) addAgent(ctx context.Context, by orchestrator.Press, id string) error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
