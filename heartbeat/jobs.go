@@ -50,10 +50,11 @@ func (s *Scheduler) ReadJob(in orchestrator.ConversationID, text string) (orches
 	j := orchestrator.Job{Prompt: prompt}
 	j.Schedule, j.Zone = spec.Split()
 	if prompt == "" {
-		return orchestrator.Job{}, &orchestrator.BadJob{Why: p.Text("job.no-prompt", schedule.Describe(p, j.Schedule))}
+		when := schedule.Describe(p, j.Schedule, s.knownZone(j))
+		return orchestrator.Job{}, &orchestrator.BadJob{Why: p.Text("job.no-prompt", when)}
 	}
 	j = withDefaults(j)
-	j.When = scheduleText(p, j)
+	j.When = s.scheduleText(p, j)
 	return j, nil
 }
 
@@ -268,7 +269,7 @@ func (s *Scheduler) showResult(st orchestrator.JobStatus, err error) (orchestrat
 // A paused job has no next run.
 func (s *Scheduler) show(st orchestrator.JobStatus) orchestrator.JobStatus {
 	loc := s.knownZone(st.Job)
-	st.Job.When = scheduleText(s.opts.Lang.Of(st.Job.Conversation.Chat), st.Job)
+	st.Job.When = s.scheduleText(s.opts.Lang.Of(st.Job.Conversation.Chat), st.Job)
 	switch {
 	case st.Job.Paused:
 		st.Next = time.Time{}
@@ -282,12 +283,13 @@ func (s *Scheduler) show(st orchestrator.JobStatus) orchestrator.JobStatus {
 	return st
 }
 
-// scheduleText returns the schedule of a job in words. It returns "" for a job that a webhook starts.
-func scheduleText(p lang.Printer, j orchestrator.Job) string {
+// scheduleText returns the schedule of a job in words, with times in the job's time zone. It returns "" for a job that
+// a webhook starts.
+func (s *Scheduler) scheduleText(p lang.Printer, j orchestrator.Job) string {
 	if j.Kind == orchestrator.JobHook {
 		return ""
 	}
-	return strings.TrimSpace(schedule.Describe(p, j.Schedule) + " " + j.Zone)
+	return strings.TrimSpace(schedule.Describe(p, j.Schedule, s.knownZone(j)) + " " + j.Zone)
 }
 
 func inZone(r orchestrator.JobRun, loc *time.Location) orchestrator.JobRun {
