@@ -117,11 +117,16 @@ func (s *Scheduler) AddJob(ctx context.Context, j orchestrator.Job) (orchestrato
 	return s.recordChange(ctx, "added", orchestrator.Press{Conversation: j.Conversation, Person: j.Person}, st, err)
 }
 
-// deleteFinished deletes the finished jobs of a user, except for the last MostFinished.
+// deleteFinished deletes the finished jobs of a user, except for the last MostFinished. It does not delete a job with a
+// result that the scheduler has not reported yet. A later call deletes it.
 func (s *Scheduler) deleteFinished(ctx context.Context, person orchestrator.PersonID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all, err := s.opts.Store.Jobs(ctx)
+	if err != nil {
+		return err
+	}
+	unreported, err := s.opts.Store.OpenRuns(ctx)
 	if err != nil {
 		return err
 	}
@@ -131,6 +136,9 @@ func (s *Scheduler) deleteFinished(ctx context.Context, person orchestrator.Pers
 	// The scheduler planned a finished job for the last time when it was due.
 	slices.SortFunc(finished, func(a, b orchestrator.JobStatus) int { return b.Planned.Compare(a.Planned) })
 	for _, st := range finished[min(MostFinished, len(finished)):] {
+		if slices.ContainsFunc(unreported, func(r orchestrator.JobRun) bool { return r.Job == st.Job.ID }) {
+			continue
+		}
 		if err := s.opts.Store.DeleteJob(ctx, st.Job.ID); err != nil && !errors.Is(err, orchestrator.ErrNoJob) {
 			return err
 		}

@@ -295,3 +295,49 @@ func TestFinishedJobsMakeRoom(t *testing.T) {
 		t.Errorf("the jobs are %q, want %q", got, want)
 	}
 }
+
+// A job fails while the chat is unreachable. Then it is not deleted before the chat shows its failure.
+func TestAFinishedJobRemainsUntilItsFailureIsReported(t *testing.T) {
+	h := newRig(t, day)
+	h.wall = day
+	add := func(n int) {
+		t.Helper()
+		j := orchestrator.Job{Conversation: here, Person: 9, Prompt: "look"}
+		j.ID = orchestrator.JobID(fmt.Sprint("once ", n))
+		j.Schedule = "at " + day.Add(time.Duration(n+1)*time.Minute).Format(time.DateTime)
+		if _, err := h.AddJob(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func() {
+		h.wall = h.wall.Add(time.Minute)
+		h.Tick(t.Context())
+	}
+	remains := func() bool {
+		_, err := h.Job(t.Context(), "once 0", here)
+		if err != nil && !errors.Is(err, orchestrator.ErrNoJob) {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	add(0)
+	h.runner.refuse, h.chat.fail = orchestrator.ErrNotADir, heartbeat.ErrLater
+	run()
+	for n := range heartbeat.MostFinished {
+		add(n + 1)
+		run()
+	}
+	add(heartbeat.MostFinished + 1)
+	if !remains() {
+		t.Fatal("the job is deleted, and its failure is not reported")
+	}
+	h.chat.fail = nil
+	run()
+	if shown := h.chat.shown(); len(shown) == 0 || shown[0].Job.ID != "once 0" {
+		t.Errorf("the reports are %+v, want the failure of the job first", shown)
+	}
+	add(heartbeat.MostFinished + 2)
+	if remains() {
+		t.Error("the job remains after its failure is reported")
+	}
+}
