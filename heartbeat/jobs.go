@@ -50,10 +50,11 @@ func (s *Scheduler) ReadJob(in orchestrator.ConversationID, text string) (orches
 	j := orchestrator.Job{Prompt: prompt}
 	j.Schedule, j.Zone = spec.Split()
 	if prompt == "" {
-		return orchestrator.Job{}, &orchestrator.BadJob{Why: p.Text("job.no-prompt", schedule.Describe(p, j.Schedule))}
+		when := schedule.Describe(p, j.Schedule, s.knownZone(j))
+		return orchestrator.Job{}, &orchestrator.BadJob{Why: p.Text("job.no-prompt", when)}
 	}
 	j = withDefaults(j)
-	j.When = scheduleText(p, j)
+	j.When = s.scheduleText(p, j)
 	return j, nil
 }
 
@@ -116,11 +117,16 @@ func (s *Scheduler) AddJob(ctx context.Context, j orchestrator.Job) (orchestrato
 	return s.recordChange(ctx, "added", orchestrator.Press{Conversation: j.Conversation, Person: j.Person}, st, err)
 }
 
-// deleteFinished deletes the finished jobs of a user, except for the last MostFinished.
+// deleteFinished deletes the finished jobs of a user, except for the last MostFinished. It does not delete a job with a
+// result that the scheduler has not reported yet. A later call deletes it.
 func (s *Scheduler) deleteFinished(ctx context.Context, person orchestrator.PersonID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all, err := s.opts.Store.Jobs(ctx)
+	if err != nil {
+		return err
+	}
+	unreported, err := s.opts.Store.OpenRuns(ctx)
 	if err != nil {
 		return err
 	}
@@ -130,6 +136,9 @@ func (s *Scheduler) deleteFinished(ctx context.Context, person orchestrator.Pers
 	// The scheduler planned a finished job for the last time when it was due.
 	slices.SortFunc(finished, func(a, b orchestrator.JobStatus) int { return b.Planned.Compare(a.Planned) })
 	for _, st := range finished[min(MostFinished, len(finished)):] {
+		if slices.ContainsFunc(unreported, func(r orchestrator.JobRun) bool { return r.Job == st.Job.ID }) {
+			continue
+		}
 		if err := s.opts.Store.DeleteJob(ctx, st.Job.ID); err != nil && !errors.Is(err, orchestrator.ErrNoJob) {
 			return err
 		}
@@ -268,7 +277,7 @@ func (s *Scheduler) showResult(st orchestrator.JobStatus, err error) (orchestrat
 // A paused job has no next run.
 func (s *Scheduler) show(st orchestrator.JobStatus) orchestrator.JobStatus {
 	loc := s.knownZone(st.Job)
-	st.Job.When = scheduleText(s.opts.Lang.Of(st.Job.Conversation.Chat), st.Job)
+	st.Job.When = s.scheduleText(s.opts.Lang.Of(st.Job.Conversation.Chat), st.Job)
 	switch {
 	case st.Job.Paused:
 		st.Next = time.Time{}
@@ -282,12 +291,13 @@ func (s *Scheduler) show(st orchestrator.JobStatus) orchestrator.JobStatus {
 	return st
 }
 
-// scheduleText returns the schedule of a job in words. It returns "" for a job that a webhook starts.
-func scheduleText(p lang.Printer, j orchestrator.Job) string {
+// scheduleText returns the schedule of a job in words, with times in the job's time zone. It returns "" for a job that
+// a webhook starts.
+func (s *Scheduler) scheduleText(p lang.Printer, j orchestrator.Job) string {
 	if j.Kind == orchestrator.JobHook {
 		return ""
 	}
-	return strings.TrimSpace(schedule.Describe(p, j.Schedule) + " " + j.Zone)
+	return strings.TrimSpace(schedule.Describe(p, j.Schedule, s.knownZone(j)) + " " + j.Zone)
 }
 
 func inZone(r orchestrator.JobRun, loc *time.Location) orchestrator.JobRun {

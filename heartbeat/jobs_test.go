@@ -95,6 +95,48 @@ func TestADraftIsAddedOnce(t *testing.T) {
 	}
 }
 
+// An agent schedules a job with an offset from UTC that is not the user's. All texts show the user's clock, also after
+// the default time zone has changed.
+func TestAJobWithAnOffsetShowsTheTimeOfItsZone(t *testing.T) {
+	var audited string
+	h := newRig(t, friday, withZone("Europe/Berlin"), func(o *heartbeat.Options) {
+		o.Audit = func(_ context.Context, entries ...orchestrator.AuditEntry) error {
+			audited = entries[0].Reason
+			return nil
+		}
+	})
+	const line, berlin = "at 2026-12-24T18:00:00-12:00", "once, on Fri 25 Dec 2026 at 07:00"
+	read, err := h.ReadJob(here, line+" look")
+	if err != nil || read.When != berlin {
+		t.Errorf("a request is read as %q, %v; want %q", read.When, err, berlin)
+	}
+	read.Conversation = here
+	if st, err := h.CheckJob(read); err != nil || st.Job.When != berlin {
+		t.Errorf("a draft shows %q, %v; want %q", st.Job.When, err, berlin)
+	}
+	if st, err := h.AddJob(t.Context(), read); err != nil || st.Job.When != berlin || audited != berlin {
+		t.Errorf("a job shows %q, its audit %q, %v; want %q", st.Job.When, audited, err, berlin)
+	}
+	configured := orchestrator.Job{Name: "conf", Conversation: here, Prompt: "look"}
+	configured.Schedule, configured.Zone = line, "Asia/Tokyo"
+	if err := h.Sync(t.Context(), []orchestrator.Job{configured}); err != nil {
+		t.Fatal(err)
+	}
+	h.replaceScheduler(withZone("America/New_York"))
+	all, err := h.Jobs(t.Context(), here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown []string
+	for _, st := range all {
+		shown = append(shown, st.Job.When)
+	}
+	want := []string{"once, on Fri 25 Dec 2026 at 01:00", "once, on Fri 25 Dec 2026 at 15:00 Asia/Tokyo"}
+	if !slices.Equal(shown, want) {
+		t.Errorf("the list shows %q, want %q", shown, want)
+	}
+}
+
 // An agent replaces the directory of a job by a link. An edit of the job does not make the job follow the link.
 func TestAttackALinkInPlaceOfAJobsDirectory(t *testing.T) {
 	target := "/src/shop"
@@ -251,5 +293,51 @@ func TestFinishedJobsMakeRoom(t *testing.T) {
 		"now"}
 	if !slices.Equal(got, want) {
 		t.Errorf("the jobs are %q, want %q", got, want)
+	}
+}
+
+// A job fails while the chat is unreachable. Then it is not deleted before the chat shows its failure.
+func TestAFinishedJobRemainsUntilItsFailureIsReported(t *testing.T) {
+	h := newRig(t, day)
+	h.wall = day
+	add := func(n int) {
+		t.Helper()
+		j := orchestrator.Job{Conversation: here, Person: 9, Prompt: "look"}
+		j.ID = orchestrator.JobID(fmt.Sprint("once ", n))
+		j.Schedule = "at " + day.Add(time.Duration(n+1)*time.Minute).Format(time.DateTime)
+		if _, err := h.AddJob(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func() {
+		h.wall = h.wall.Add(time.Minute)
+		h.Tick(t.Context())
+	}
+	remains := func() bool {
+		_, err := h.Job(t.Context(), "once 0", here)
+		if err != nil && !errors.Is(err, orchestrator.ErrNoJob) {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	add(0)
+	h.runner.refuse, h.chat.fail = orchestrator.ErrNotADir, heartbeat.ErrLater
+	run()
+	for n := range heartbeat.MostFinished {
+		add(n + 1)
+		run()
+	}
+	add(heartbeat.MostFinished + 1)
+	if !remains() {
+		t.Fatal("the job is deleted, and its failure is not reported")
+	}
+	h.chat.fail = nil
+	run()
+	if shown := h.chat.shown(); len(shown) == 0 || shown[0].Job.ID != "once 0" {
+		t.Errorf("the reports are %+v, want the failure of the job first", shown)
+	}
+	add(heartbeat.MostFinished + 2)
+	if remains() {
+		t.Error("the job remains after its failure is reported")
 	}
 }

@@ -87,7 +87,8 @@ func (s *Scheduler) Resume(ctx context.Context, id orchestrator.JobID,
 	return s.save(ctx, st.Job)
 }
 
-// Delete deletes a job of the conversation. A running turn of the job continues.
+// Delete deletes a job of the conversation. A turn of the job that is queued or running continues, and so does a turn
+// that Tick submits at this moment.
 func (s *Scheduler) Delete(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -118,8 +118,8 @@ func TestJobActionsOfTheChat(t *testing.T) {
 
 func errorOf[T any](_ T, err error) error { return err }
 
-// A button can delete a job at the moment at which it is due, or at which its run starts. Then no turn starts, and that
-// is no error.
+// A button can delete a job at the moment at which it is due, or right after the scheduler listed its run. Then no turn
+// starts, and that is no error.
 func TestAJobIsDeletedWhenItIsDue(t *testing.T) {
 	for _, listed := range []string{"jobs", "open"} { // the last operation before the deletion
 		t.Run(listed, func(t *testing.T) {
@@ -146,6 +146,24 @@ func TestAJobIsDeletedWhenItIsDue(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A button deletes a job while the scheduler submits its turn. The turn runs, and that is no error either.
+func TestAJobIsDeletedWhileItsTurnIsSubmitted(t *testing.T) {
+	var log bytes.Buffer
+	h := newRig(t, friday, func(o *heartbeat.Options) {
+		o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	})
+	st := h.add(t, "every 1m")
+	h.runner.before = func(string) error { return h.Delete(t.Context(), st.Job.ID, here) }
+	h.moveClock(time.Minute)
+	h.Tick(t.Context())
+	if len(h.runner.asked) != 1 || log.Len() > 0 {
+		t.Errorf("%d turns, and the log says %s", len(h.runner.asked), log.String())
+	}
+	if open, err := h.store.OpenRuns(t.Context()); err != nil || len(open) > 0 {
+		t.Errorf("the open runs are %+v, %v", open, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package heartbeat_test
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -69,6 +70,7 @@ func (m *memory) DeleteJob(_ context.Context, id orchestrator.JobID) error {
 	return m.do("delete", func() error {
 		n := len(m.jobs)
 		m.jobs = slices.DeleteFunc(m.jobs, func(st orchestrator.JobStatus) bool { return st.Job.ID == id })
+		maps.DeleteFunc(m.runs, func(_ orchestrator.JobRunID, r *orchestrator.JobRun) bool { return r.Job == id })
 		m.order = slices.DeleteFunc(m.order, func(r *orchestrator.JobRun) bool { return r.Job == id })
 		m.open = slices.DeleteFunc(m.open, func(r *orchestrator.JobRun) bool { return r.Job == id })
 		if len(m.jobs) == n {

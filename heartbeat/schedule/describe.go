@@ -9,9 +9,10 @@ import (
 	"ductor/lang"
 )
 
-// Describe returns a schedule in words, in the language of p. It quotes a schedule for which it has no words.
-// ParseSentence can parse most English descriptions.
-func Describe(p lang.Printer, schedule string) string {
+// Describe returns a schedule in words, in the language of p. It shows a single time as clocks in loc do, because the
+// schedule may contain another offset from UTC. It quotes a schedule for which it has no words. ParseSentence can parse
+// most English descriptions.
+func Describe(p lang.Printer, schedule string, loc *time.Location) string {
 	line := strings.TrimSpace(schedule)
 	word, rest, _ := strings.Cut(line, " ")
 	switch strings.ToLower(word) {
@@ -20,9 +21,9 @@ func Describe(p lang.Printer, schedule string) string {
 			return spanWords(p, d)
 		}
 	case "at":
-		if plan, err := parseAt(strings.TrimSpace(rest), time.UTC); err == nil {
-			return p.Text("schedule.once", strings.TrimSuffix(plan.Next(time.Time{}).Format(p.Text("schedule.moment")),
-				":00"))
+		if plan, err := parseAt(strings.TrimSpace(rest), loc); err == nil {
+			once := plan.Next(time.Time{}).In(loc)
+			return p.Text("schedule.once", strings.TrimSuffix(once.Format(p.Text("schedule.moment")), ":00"))
 		}
 	}
 	if said := cronWords(p, line); said != "" {

@@ -12,6 +12,7 @@ import (
 )
 
 func TestDescribe(t *testing.T) {
+	berlin := zone(t, "Europe/Berlin")
 	for line, want := range map[string]string{
 		"30 8 * * 1-5":                 "every weekday at 8:30",
 		"0 30 8 * * 1-5":               "every weekday at 8:30",
@@ -28,7 +29,9 @@ func TestDescribe(t *testing.T) {
 		"every 90s":                    "every 90 seconds",
 		"at 2026-12-24 18:00":          "once, on Thu 24 Dec 2026 at 18:00",
 		"at 2026-12-24 18:00:30":       "once, on Thu 24 Dec 2026 at 18:00:30",
-		"at 2026-12-24T18:00:00+05:00": "once, on Thu 24 Dec 2026 at 18:00",
+		"at 2026-12-24T18:00:00+01:00": "once, on Thu 24 Dec 2026 at 18:00",
+		"at 2026-12-24T18:00:00-12:00": "once, on Fri 25 Dec 2026 at 07:00",
+		"at 2026-07-24T18:00:00Z":      "once, on Fri 24 Jul 2026 at 20:00",
 		"@daily":                       "every day at 0:00",
 		"@weekly":                      "on sundays at 0:00",
 		"15 30 8 * * *":                "by the cron line 15 30 8 * * *",
@@ -41,7 +44,7 @@ func TestDescribe(t *testing.T) {
 		"*/7 * * * *":                  "by the cron line */7 * * * *",
 		"at no time that there is":     "by the cron line at no time that there is",
 	} {
-		if got := schedule.Describe(lang.Printer{}, line); got != want {
+		if got := schedule.Describe(lang.Printer{}, line, berlin); got != want {
 			t.Errorf("%q is described as %q, not %q", line, got, want)
 		}
 	}
@@ -62,7 +65,7 @@ func TestParseSentenceReadsDescriptions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		words := schedule.Describe(lang.Printer{}, said.Line)
+		words := schedule.Describe(lang.Printer{}, said.Line, time.UTC)
 		again, err := schedule.ParseSentence(words, friday, time.UTC)
 		if err != nil || again.Line != said.Line {
 			t.Fatalf("%q is %q, which is described as %q and that is %q, %v", sentence, said.Line, words,
