@@ -352,6 +352,11 @@ func TestApprovalsInAGroup(t *testing.T) {
 		s.wantShown("✅ Allowed by Bob.")
 		other := s.card("make test")
 		s.pressBy(s.bob, other, "Deny with reason…")
+		if m := s.card("Reply to this message with your reason before"); strings.Contains(m.Text, "next message") {
+			s.Errorf("the card says %q", m.Text)
+		}
+		s.bob.Send(s.in, "@ductor_bot lint", mention()) // no reply
+		s.card("Queued, 2 ahead.")
 		s.bob.Send(s.in, "no", telegram.ReplyTo(other.ID))
 		s.wantShown("⛔ Denied by Bob: no")
 		s.wantTold("a true []", "b false no[]")
