@@ -108,13 +108,18 @@ func (r *projectReading) search(start string, files []string, seen map[string]bo
 	}
 }
 
-// worktreeOf returns the directory that contains dir and has a file .git, and the Git directory that the file names. It
-// returns empty strings if there is none, and only tree and an error if it cannot read the file.
+// worktreeOf returns the directory that contains dir and has a file .git, and the Git directory that the file names. A
+// directory .git with a file commondir counts too, because Git then uses another repository. worktreeOf returns empty
+// strings if there is none, and only tree and an error if it cannot read the file.
 func worktreeOf(dir string) (tree, gitDir string, err error) {
 	for at := dir; ; at = filepath.Dir(at) {
 		gitDir, err := readGitPath(at, ".git", "gitdir: ")
 		if gitDir != "" || err != nil {
 			return at, gitDir, err
+		}
+		gitDir = filepath.Join(at, ".git")
+		if _, err := os.Lstat(filepath.Join(gitDir, "commondir")); err == nil {
+			return at, gitDir, nil
 		}
 		if at == filepath.Dir(at) {
 			return "", "", nil

@@ -173,6 +173,12 @@ func TestAGitFileThatLeadsElsewhere(t *testing.T) {
 		{"a link before ..", map[string]string{
 			"dir/.git": "gitdir: link/../.git", "dir/link": "-> ../other/x", "other/x/a": "", "other/.git/HEAD": "x",
 		}, nil, ".git"},
+		{"a commondir in a repository", map[string]string{
+			"dir/.git/HEAD": "x", "dir/.git/commondir": "../../other/.git",
+		}, nil, hidden},
+		{"a large commondir in a repository", map[string]string{
+			"dir/.git/HEAD": "x", "dir/.git/commondir": "../../other/.git" + breaks,
+		}, nil, ".git"},
 		{"a file .git of another program", map[string]string{"dir/.git": "x"}, nil, ""},
 		{"a link .git to nothing", map[string]string{"dir/.git": "-> later"}, nil, ""},
 	} {
