@@ -126,7 +126,7 @@ func TestApprovalsOutliveARestart(t *testing.T) {
 			s.begin()
 			s.press(s.card("May Claude"), "Deny with reason…")
 			s.restart()
-			s.step(s.card("Reply to this message with your reason"), step)
+			s.step(s.card("send your reason as your next message"), step)
 			s.wantTold("a false because[]")
 			s.wantShown("⛔ Denied: because")
 			if n := strings.Count(s.in.Transcript(), gitStatus); n != 1 {

@@ -76,7 +76,7 @@ func TestAReasonForAnAgentThatTakesNone(t *testing.T) {
 		withApprovals(t, agentAsking(deaf), func(s *approvalRig) {
 			s.begin()
 			s.press(s.card("May Claude"), "Deny with reason…")
-			m := s.card("it gets yours as your next message")
+			m := s.card("it gets yours as your next prompt")
 			s.step(m, step)
 			s.wantTold("a false use make instead[]")
 			s.wantShown("⛔ Denied: use make instead")
@@ -246,6 +246,39 @@ func TestReasonsAreThoseThatWereAskedFor(t *testing.T) {
 	})
 }
 
+// In a private chat, a card that asks for a text also mentions the user's next message, which counts until /new.
+func TestCardsMentionTheNextMessage(t *testing.T) {
+	question := func(secret bool) cli.Event {
+		options := []cli.Option{{Label: "None"}}
+		q := cli.Question{Text: "Which word?", Free: true, Secret: secret, Options: options}
+		return cli.QuestionAsked{ID: "q", Questions: []cli.Question{q}}
+	}
+	for _, c := range []struct {
+		asked               cli.Event
+		button, shown, told string
+	}{
+		{bash("a", gitStatus), "Deny with reason…", "send your reason as your next message, before ", "a false no[]"},
+		{question(false), "Own words…", ", or send the answer as your next message, before ", "q true [[no]]"},
+		{question(true), "Own words…", " with it, or send it as your next message, before ", "q true [[no]]"},
+	} {
+		withApprovals(t, agentAsking(c.asked), func(s *approvalRig) {
+			s.begin()
+			s.press(s.card("Claude"), c.button)
+			m := s.card(c.shown)
+			if !strings.Contains(m.Text, "After /new, only a reply counts.") {
+				s.Errorf("the card says %q", m.Text)
+			}
+			s.say("/new")
+			s.card("New session")
+			s.say("a prompt")
+			s.settle()
+			s.wantTold()
+			s.say("no", telegram.ReplyTo(m.ID))
+			s.wantTold(c.told)
+		})
+	}
+}
+
 // A reply to a card that asks for a reason is the reason, at any time.
 func TestALateReplyIsTheReason(t *testing.T) {
 	withApprovals(t, agentAsking(bash("a", gitStatus)), func(s *approvalRig) {
@@ -352,6 +385,11 @@ func TestApprovalsInAGroup(t *testing.T) {
 		s.wantShown("✅ Allowed by Bob.")
 		other := s.card("make test")
 		s.pressBy(s.bob, other, "Deny with reason…")
+		if m := s.card("Reply to this message with your reason before"); strings.Contains(m.Text, "next message") {
+			s.Errorf("the card says %q", m.Text)
+		}
+		s.bob.Send(s.in, "@ductor_bot lint", mention()) // no reply
+		s.card("Queued, 2 ahead.")
 		s.bob.Send(s.in, "no", telegram.ReplyTo(other.ID))
 		s.wantShown("⛔ Denied by Bob: no")
 		s.wantTold("a true []", "b false no[]")

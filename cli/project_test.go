@@ -107,9 +107,11 @@ func TestWhatAProjectSets(t *testing.T) {
 	}
 }
 
-// ReadProject shows the settings of another repository only if this repository names the directory in return.
+// ReadProject shows the settings of another repository only if this repository names the directory in return. Users
+// cannot allow settings if Git or an agent could read another path in a file of Git than ductor.
 func TestAGitFileThatLeadsElsewhere(t *testing.T) {
 	const hidden, worktree = "the settings to which .git leads", "other/.git/worktrees/x/"
+	breaks := strings.Repeat("\n", 70<<10)
 	for _, tt := range []struct {
 		name    string
 		tree    map[string]string // in addition to the settings of the repository other
@@ -138,6 +140,47 @@ func TestAGitFileThatLeadsElsewhere(t *testing.T) {
 			"dir/.git":                      "gitdir: ../other/.git/modules/dir",
 			"other/.git/modules/dir/config": "[core]\n\tworktree = ../../../../dir\n[x]\n\tworktree = ..\n",
 		}, []Field{{Name: "../other/.mcp.json: x", Value: "1"}}, ""},
+		{"line breaks", map[string]string{"dir/.git": "gitdir: ../other/.git\r\n\n"}, nil, hidden},
+		{"many line breaks", map[string]string{"dir/.git": "gitdir: ../other/.git" + breaks}, nil, ".git"},
+		{"many line breaks above", map[string]string{
+			"dir/.git/HEAD": "x", ".git": "gitdir: other/.git" + breaks,
+		}, nil, "../.git"},
+		{"many line breaks in commondir", map[string]string{
+			"dir/.git": "gitdir: g", "dir/g/config": "[core]\n\tworktree = ..\n",
+			"dir/g/commondir": "../../other/.git" + breaks,
+		}, nil, ".git"},
+		{"many line breaks in the config of a submodule", map[string]string{
+			"dir/.git":                      "gitdir: ../other/.git/modules/dir",
+			"other/.git/modules/dir/config": "[core]\n\tworktree = ../../../../dir\n" + breaks,
+		}, nil, ".git"},
+		{"many line breaks in gitdir", map[string]string{
+			"dir/.git":             "gitdir: ../other/.git/worktrees/x",
+			worktree + "commondir": "../..", worktree + "gitdir": "../../../../dir/.git" + breaks,
+		}, nil, ".git"},
+		{"a space after the path", map[string]string{
+			"dir/.git": "gitdir: g \n", "dir/g/config": "[core]\n\tworktree = ..\n",
+			"dir/g /commondir": "../../other/.git",
+		}, nil, ".git"},
+		{"two spaces before the path", map[string]string{
+			"dir/.git": "gitdir:  g", "dir/ g": "-> ../other/.git",
+		}, nil, ".git"},
+		{"a space before a path in commondir", map[string]string{
+			"dir/.git": "gitdir: g", "dir/g/commondir": " x", "dir/g/ x": "-> ../../other/.git",
+		}, nil, ".git"},
+		{"no space before the path", map[string]string{"dir/.git": "gitdir:../other/.git"}, nil, ".git"},
+		{"a line break before the path", map[string]string{"dir/.git": "\ngitdir: ../other/.git"}, nil, ".git"},
+		{"text after a NUL", map[string]string{"dir/.git": "gitdir: ../other/.git\x00"}, nil, ".git"},
+		{"a link before ..", map[string]string{
+			"dir/.git": "gitdir: link/../.git", "dir/link": "-> ../other/x", "other/x/a": "", "other/.git/HEAD": "x",
+		}, nil, ".git"},
+		{"a commondir in a repository", map[string]string{
+			"dir/.git/HEAD": "x", "dir/.git/commondir": "../../other/.git",
+		}, nil, hidden},
+		{"a large commondir in a repository", map[string]string{
+			"dir/.git/HEAD": "x", "dir/.git/commondir": "../../other/.git" + breaks,
+		}, nil, ".git"},
+		{"a file .git of another program", map[string]string{"dir/.git": "x"}, nil, ""},
+		{"a link .git to nothing", map[string]string{"dir/.git": "-> later"}, nil, ""},
 	} {
 		tt.tree["other/.mcp.json"] = `{"x": 1}`
 		tt.tree["dir/x"] = ""

@@ -61,7 +61,10 @@ func TestAnAnswerHasTheFilesOfItsMessages(t *testing.T) {
 			t.Helper()
 			press(opWords, question)
 			update++
-			m := Message{Conversation: a.Conversation, User: 7, Text: text, Files: files, Updates: []int64{update}}
+			m := Message{
+				Conversation: a.Conversation, User: 7, Text: text, Files: files, Updates: []int64{update},
+				Private: true,
+			}
 			if o := s.Reply(t.Context(), m); o.Handling == TreatAsPrompt || o.Text != "" {
 				t.Fatalf("the answer %q became %+v", text, o)
 			}

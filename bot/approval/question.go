@@ -104,9 +104,11 @@ func (a view) wordsHint(q cli.Question, d draft) string {
 	p, until, waits := a.lang, clock(d.Until), d.View == opWords
 	switch {
 	case waits && q.Secret:
-		return p.Text("approval.reply-with-secret-until", until) + " " + p.Text("approval.secret")
+		return a.textWanted(p.Text("approval.reply-with-secret-until", until),
+			p.Text("approval.send-secret-until", until), p.Text("approval.secret"))
 	case waits:
-		return p.Text("approval.reply-with-answer-until", until)
+		return a.textWanted(p.Text("approval.reply-with-answer-until", until),
+			p.Text("approval.send-answer-until", until))
 	case q.Secret:
 		return p.Text("approval.reply-with-secret") + " " + p.Text("approval.secret")
 	case len(q.Options) == 0:

@@ -54,8 +54,8 @@ const (
 )
 
 // Reply handles a message that contains the reason of a denial, or the answer to a question. A message counts as such a
-// text if it replies to the approval's message, or if the user has pressed a button that asks for text. In a private
-// chat, a message also counts as the answer if only a single question is open.
+// text if it replies to the approval's message. In a private chat, a message also counts if the user has pressed a
+// button that asks for text, or as the answer if only a single question is open.
 //
 // A reply to the message of an open approval is never a prompt. If it decides nothing, the outcome has a text that
 // explains the reason.
@@ -112,6 +112,9 @@ func (s *Screen) replyOfOther(m Message, a orchestrator.Approval) Outcome {
 // addressee returns the approval to which a message may belong, or nil. If the message is a reply, the caller must
 // check whether its sender may decide the approval.
 func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator.Approval, error) {
+	if m.ReplyTo == 0 && !m.Private { // users in a group may be talking to each other
+		return nil, orchestrator.Approval{}, nil
+	}
 	if m.ReplyTo == 0 {
 		if err := s.loadOpen(ctx, m.Conversation); err != nil {
 			return nil, orchestrator.Approval{}, err
@@ -167,7 +170,7 @@ func (s *Screen) listening(m Message) (last *entry) {
 	return last
 }
 
-// onlyQuestion returns the only open question in a private chat. It returns nil if the message cannot be the answer:
+// onlyQuestion returns the only open question of a conversation. It returns nil if the message cannot be the answer:
 //   - because it is older than the question
 //   - because it has a file
 //   - because the question accepts only its options, and the message is none of them
@@ -184,7 +187,7 @@ func (s *Screen) onlyQuestion(m Message) (only *entry) {
 			only = e
 		}
 	}
-	if only == nil || !m.Private || len(m.Files) > 0 || only.message.ID() == 0 ||
+	if only == nil || len(m.Files) > 0 || only.message.ID() == 0 ||
 		!m.Arrived.After(only.approval.Asked) {
 		return nil
 	}

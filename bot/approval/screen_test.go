@@ -93,7 +93,8 @@ func TestAnApprovalThatCannotBeLoaded(t *testing.T) {
 		unreadable(true)
 		s.Show(openApproval(), false)
 		for chat, want := range map[int64]Handling{7: MarkHandled, 8: TreatAsPrompt} {
-			m := Message{Conversation: orchestrator.ConversationID{Chat: chat}, User: 7, Text: "go on"}
+			in := orchestrator.ConversationID{Chat: chat}
+			m := Message{Conversation: in, User: 7, Text: "go on", Private: true}
 			if o := s.Reply(t.Context(), m); o.Handling != want {
 				t.Errorf("a message in chat %d: %+v", chat, o)
 			}

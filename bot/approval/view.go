@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"strings"
 	"time"
 
 	"ductor/bot/render"
@@ -111,14 +112,27 @@ func (a view) unreadFor(choice orchestrator.Choice) bool {
 
 // drawReason asks the user to type the reason of a denial.
 func (a view) drawReason(d draft) (render.Text, tgapi.Keyboard) {
-	wanted := a.lang.Text("approval.reply-with-reason", clock(d.Until))
+	p, until := a.lang, clock(d.Until)
+	use := p.Text("approval.reason-with-denial")
 	if a.Request.Deaf {
-		wanted = a.lang.Text("approval.reply-with-deaf-reason", clock(d.Until), render.AgentName(a.lang, a.Agent))
+		use = p.Text("approval.reason-after-denial", render.AgentName(p, a.Agent))
 	}
+	wanted := a.textWanted(p.Text("approval.reply-with-reason", until), p.Text("approval.send-reason", until), use)
 	lines := append(a.subject().lines, render.Styled(render.Bold, wanted))
 	return joinLines(lines), a.keyboard([]button{
 		a.button("approval.deny-without-reason", opDeny), a.button("common.back", opBack),
 	})
+}
+
+// textWanted returns the sentences that ask for a text after the user pressed a button. The first one is inGroup in a
+// group, where only a reply counts. It is inPrivate in a private chat, where the user's next message also counts until
+// /new. The sentences in more follow.
+func (a view) textWanted(inGroup, inPrivate string, more ...string) string {
+	if a.Conversation.Group() {
+		return strings.Join(append([]string{inGroup}, more...), " ")
+	}
+	more = append(more, a.lang.Text("approval.reply-after-new"))
+	return strings.Join(append([]string{inPrivate}, more...), " ")
 }
 
 func clock(t time.Time) string { return t.Local().Format("15:04") }

@@ -167,7 +167,7 @@ func (f *facts) shows(m telegram.Message, token scenario.Token) bool {
 func (f *facts) asked(c Chat, s Sent) bool {
 	return slices.ContainsFunc(c.History, func(m telegram.Message) bool {
 		return m.From.Bot && !m.Date.After(s.At) && slices.ContainsFunc(m.Versions, func(v telegram.Version) bool {
-			return says(v.Text, "approval.asks", "approval.reply-with-reason", "approval.reply-with-deaf-reason",
+			return says(v.Text, "approval.asks", "approval.reply-with-reason", "approval.send-reason",
 				"approval.reply-with-answer")
 		})
 	})
