@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"ductor/bot/message"
 	"ductor/bot/render"
@@ -55,7 +54,6 @@ type waiting struct {
 	Of      orchestrator.RightsOf `json:"of"`
 	Before  string                `json:"before"` // part of the prompt before the transcript
 	Text    string                `json:"text"`
-	Arrived time.Time             `json:"arrived"`
 	Taken   int64                 `json:"taken"` // ID of the update with the user's decision; 0 until then
 
 	Expected bool `json:"expected,omitempty"` // see Screen.Expected
@@ -88,7 +86,7 @@ func (s *Screen) Expected(ctx context.Context, p orchestrator.Prompt) (orchestra
 
 func (s *Screen) offer(ctx context.Context, p orchestrator.Prompt, w waiting,
 	notice lang.Key) (orchestrator.Message, error) {
-	w.Person, w.Of, w.Text, w.Arrived = p.Person, p.Rights.Of, p.Text, p.Arrived
+	w.Person, w.Of, w.Text = p.Person, p.Rights.Of, p.Text
 	key := fmt.Sprint(answerPrefix, p.Conversation.Key(), "/", p.Message)
 	if err := message.SaveValue(ctx, s.Journal, key, w); err != nil {
 		return orchestrator.Message{}, err
@@ -112,7 +110,7 @@ func (s *Screen) Ask(ctx context.Context, p orchestrator.Prompt, wants orchestra
 	if !last {
 		before, transcript = "", p.Text
 	}
-	w := waiting{Person: p.Person, Of: p.Rights.Of, Before: before, Text: transcript, Arrived: p.Arrived,
+	w := waiting{Person: p.Person, Of: p.Rights.Of, Before: before, Text: transcript,
 		Attachments: p.Attachments, PartOf: p.PartOf, Wants: wants}
 	if err := message.SaveValue(ctx, s.Journal, keyOf(p.Conversation, p.Message), w); err != nil {
 		return orchestrator.Message{}, err
@@ -176,7 +174,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	}
 	receipt, err := s.Submit(ctx, orchestrator.Prompt{
 		Conversation: by.Conversation, Person: w.Person, Text: w.Before + w.Text, Message: spoken, Updates: by.Updates,
-		Rights: orchestrator.Rights{Of: w.Of}, Arrived: w.Arrived, Attachments: w.Attachments, PartOf: w.PartOf,
+		Rights: orchestrator.Rights{Of: w.Of}, Arrived: by.Arrived, Attachments: w.Attachments, PartOf: w.PartOf,
 	}, w.Wants)
 	if err == nil && !receipt.Full && w.Expected {
 		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("transcript.runs-too")}}, nil
