@@ -103,7 +103,7 @@ func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool
 func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish []int64,
 	notice func(context.Context, orchestrator.Prompt) (orchestrator.Message, error)) {
 	m, err := notice(ctx, orchestrator.Prompt{
-		Conversation: in.Conversation, Person: in.Person, Text: in.Context + in.Text, Message: in.ID,
+		Conversation: in.Conversation, Person: in.Person, Text: in.Context + in.Text, Message: in.ID, Updates: in.Updates,
 		Rights: orchestrator.Rights{Of: in.Role.OfTurns()}, Arrived: in.Arrived,
 	})
 	if err != nil {

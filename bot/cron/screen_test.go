@@ -260,6 +260,40 @@ func (r *rig) show(how string, p tgapi.Page) {
 	}
 }
 
+// After a tap on another message, the user's next message is no value for the field that the first message asks for.
+func TestAnotherButtonEndsTheWaitForAField(t *testing.T) {
+	expected := func(r *rig) int {
+		id, _, err := message.Expected(r.t.Context(), r.o.Journal.(message.Journal), by(owner))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		return id
+	}
+	withJobs(t, func(r *rig) {
+		for _, step := range []string{"/cron every day at 9 look", "[✏️ Change]", "[⚙️ More]", "[Quiet hours]"} {
+			r.do(step)
+		}
+		if got := expected(r); got != r.message {
+			t.Fatalf("message %d expects the hours", got)
+		}
+		r.do("> whenever")
+		if got := expected(r); got != r.message {
+			t.Errorf("after a bad value, message %d expects the hours", got)
+		}
+		for _, step := range []string{"/cron every day at 10 look", "[✏️ Change]", "[⚙️ More]", "[Retries]"} {
+			r.do(step)
+		}
+		if got := expected(r); got != 0 {
+			t.Errorf("after a tap on another message, message %d expects the hours", got)
+		}
+		r.do("[‹ Back]")
+		r.do("[Name]")
+		if got := expected(r); got != r.message {
+			t.Errorf("message %d expects the name", got)
+		}
+	})
+}
+
 // TestScreens compares each page of /cron with its golden file.
 func TestScreens(t *testing.T) {
 	for name, script := range map[string][]string{

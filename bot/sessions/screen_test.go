@@ -314,6 +314,30 @@ func TestRenameOnThePageOfASession(t *testing.T) {
 	}
 }
 
+// After a tap on another button, the user's next message is no title.
+func TestAnotherButtonEndsTheWaitForATitle(t *testing.T) {
+	r := newRig(t)
+	r.session(here, "s1", "Old", [2]string{"first?", "one"})
+	expected := func() int {
+		t.Helper()
+		id, _, err := message.Expected(t.Context(), r.db, owner)
+		r.must(err)
+		return id
+	}
+	r.command("")
+	r.press("Old")
+	r.press("Rename")
+	if got := expected(); got != question {
+		t.Errorf("message %d expects the title", got)
+	}
+	if _, err := r.screen.Press(t.Context(), owner, question+1, "l::"); err != nil {
+		t.Fatal(err)
+	}
+	if got := expected(); got != 0 {
+		t.Errorf("after a tap on another message, message %d expects the title", got)
+	}
+}
+
 func TestExport(t *testing.T) {
 	r := newRig(t)
 	r.session(here, "s1", "Fix it", [2]string{"first?", "one"}, [2]string{"second?", "two"})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"ductor/bot/message"
 	"ductor/bot/render"
@@ -50,13 +51,15 @@ func New(o Options) *Screen { return &Screen{o} }
 
 // waiting describes a transcript that the user has neither sent nor discarded. It is stored in the database.
 type waiting struct {
-	Person  orchestrator.PersonID `json:"person"`
-	Of      orchestrator.RightsOf `json:"of"`
-	Before  string                `json:"before"` // part of the prompt before the transcript
-	Text    string                `json:"text"`
-	Taken   int64                 `json:"taken"` // ID of the update with the user's decision; 0 until then
+	Person orchestrator.PersonID `json:"person"`
+	Of     orchestrator.RightsOf `json:"of"`
+	Before string                `json:"before"` // part of the prompt before the transcript
+	Text   string                `json:"text"`
+	Taken  int64                 `json:"taken"` // ID of the update with the user's decision; 0 until then
 
-	Expected bool `json:"expected,omitempty"` // see Screen.Expected
+	Expected bool      `json:"expected,omitempty"` // see Screen.Expected
+	Arrived  time.Time `json:"arrived,omitzero"`   // when the user's message arrived
+	Update   int64     `json:"update,omitempty"`   // update of the user's message
 
 	Attachments []orchestrator.Attachment `json:"attachments,omitempty"`
 	PartOf      int                       `json:"part_of,omitempty"`
@@ -86,7 +89,8 @@ func (s *Screen) Expected(ctx context.Context, p orchestrator.Prompt) (orchestra
 
 func (s *Screen) offer(ctx context.Context, p orchestrator.Prompt, w waiting,
 	notice lang.Key) (orchestrator.Message, error) {
-	w.Person, w.Of, w.Text = p.Person, p.Rights.Of, p.Text
+	w.Person, w.Of, w.Text, w.Arrived = p.Person, p.Rights.Of, p.Text, p.Arrived
+	w.Update = message.UpdateOf(orchestrator.Press{Updates: p.Updates})
 	key := fmt.Sprint(answerPrefix, p.Conversation.Key(), "/", p.Message)
 	if err := message.SaveValue(ctx, s.Journal, key, w); err != nil {
 		return orchestrator.Message{}, err
@@ -162,6 +166,13 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 		return tgapi.Stale(p), nil
 	case by.Person != w.Person && !by.May(orchestrator.ActAsChat):
 		return a, orchestrator.ErrNotAllowed
+	}
+	if w.Expected { // the bot may still wait for another value, but not from the user's next message
+		sent := orchestrator.Press{Conversation: by.Conversation, Person: w.Person, Arrived: w.Arrived,
+			Updates: []int64{w.Update}}
+		if err := message.End(ctx, s.Journal, sent); err != nil {
+			return a, err
+		}
 	}
 	w.Taken = by.Updates[0]
 	if err := message.SaveValue(ctx, s.Journal, key, w); err != nil {
