@@ -135,10 +135,18 @@ func TestTheTapOfNoPromptEndsTheWaitForAField(t *testing.T) {
 		for _, name := range []string{"⏰ 1. look", "✏️ Edit", "⚙️ More", "Time limit"} {
 			r.choose(t, name)
 		}
+		said := len(r.journal.said())
 		r.send(r.text("fix the login"))
 		synctest.Wait()
-		r.send(r.press(r.journal.lastNotice(t).Keyboard[0][0].Data, 10))
+		refused := r.journal.lastNotice(t)
+		if got := r.journal.said()[said:]; len(got) != 1 || !strings.HasPrefix(refused.Text, "Write a time limit") {
+			t.Errorf("a value that is no time limit is answered %q", got)
+		}
+		r.send(r.press(refused.Keyboard[0][0].Data, 10))
 		synctest.Wait()
+		if e := r.voice.edits[len(r.voice.edits)-1]; e.Text != "It runs as a prompt." {
+			t.Errorf("it says %q", e.Text)
+		}
 		r.send(r.text("and the logout"))
 		r.settle()
 		if got := r.desk.Texts(); !slices.Equal(got, []string{"fix the login", "and the logout"}) {

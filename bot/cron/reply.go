@@ -61,9 +61,9 @@ const (
 )
 
 // Reply handles a reply if the bot's message asks for one, and if the user may change jobs. First, it calls answer,
-// which must mark the update as handled. Then it records that the message no longer asks. This order matters if ductor
+// which must mark the update as handled. The second argument of answer reports whether a field has the new value. Then it records that the message no longer asks. This order matters if ductor
 // crashes in between: with the other order, the next process would send the reply to the agent as a prompt.
-func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) ReplyState {
+func (s *Screen) Reply(ctx context.Context, r Reply, answer func(p tgapi.Page, changed bool)) ReplyState {
 	p := s.o.Lang.Of(r.By.Conversation.Chat)
 	if s.o.Jobs == nil || !r.By.May(orchestrator.MakeSchedules) {
 		return Prompt
@@ -72,7 +72,7 @@ func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) Re
 	a, found, err := message.LoadValue[awaited](ctx, s.o.Journal, awaitedName(in, r.To))
 	if err != nil {
 		s.o.Log.Error("find the page of a reply", "updates", r.By.Updates, "err", err)
-		answer(tgapi.Page{Text: p.Text("common.not-looked-up")})
+		answer(tgapi.Page{Text: p.Text("common.not-looked-up")}, false)
 		return Answered
 	}
 	field, known := fieldOf(p, a.Field)
@@ -83,7 +83,7 @@ func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) Re
 	bad := (*orchestrator.BadJob)(nil)
 	switch {
 	case errors.As(err, &bad):
-		answer(tgapi.Page{Text: render.Cut(bad.Why, 1500) + "\n\n" + p.Text("cron.reply-again")})
+		answer(tgapi.Page{Text: render.Cut(bad.Why, 1500) + "\n\n" + p.Text("cron.reply-again")}, false)
 		return Answered
 	case errors.Is(err, orchestrator.ErrNoJob), errors.Is(err, orchestrator.ErrRepeated),
 		errors.Is(err, orchestrator.ErrJobConfigured):
@@ -92,7 +92,7 @@ func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) Re
 		s.o.Log.Error("change a job", "updates", r.By.Updates, "err", err)
 		page = tgapi.Page{Text: p.Text("cron.not-changed")}
 	}
-	answer(page)
+	answer(page, err == nil)
 	if err := s.stopAwaiting(ctx, in, r.To); err != nil {
 		s.o.Log.Warn("forget an awaited reply", "updates", r.By.Updates, "err", err)
 	}

@@ -222,7 +222,7 @@ func (r *rig) pressIn(chat int64, data string) {
 
 func (r *rig) reply(text string) {
 	answered := false
-	state := r.Reply(r.t.Context(), Reply{By: by(owner), To: r.message, Text: text}, func(p tgapi.Page) {
+	state := r.Reply(r.t.Context(), Reply{By: by(owner), To: r.message, Text: text}, func(p tgapi.Page, _ bool) {
 		answered = true
 		r.send(p)
 	})

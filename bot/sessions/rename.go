@@ -47,30 +47,37 @@ func (s *Screen) StopAsking(ctx context.Context, in orchestrator.ConversationID,
 	return message.SaveValue(ctx, s.o.Journal, renamingName(in, messageID), renaming{})
 }
 
-// Replied renames a session if the message with the ID replyTo asks for the session's title. It returns an answer for
-// the user, and the new page of that message. It returns false if the message asks for no title, or if the user may not
-// rename sessions. The caller must then mark the reply as handled and call StopAsking, in this order. If ductor crashes
+// Renamed is the result of Screen.Replied.
+type Renamed struct {
+	Done   bool       // the session has the new title
+	Answer string     // text for the user; empty after an error that a second reply may not meet
+	Page   tgapi.Page // new page of the message that asked; may be empty
+}
+
+// Replied renames a session if the message with the ID replyTo asks for the session's title. It returns false if the
+// message asks for no title, or if the user may not rename sessions. The caller must then mark the reply as handled and call StopAsking, in this order. If ductor crashes
 // before or in between, the next process can safely rename the session again. With the other order, it could send the
 // title to the agent as a prompt.
 func (s *Screen) Replied(ctx context.Context, by orchestrator.Press, replyTo int,
-	title string) (answer string, page tgapi.Page, ok bool, err error) {
+	title string) (r Renamed, ok bool, err error) {
 	p, in := s.o.Lang.Of(by.Conversation.Chat), by.Conversation
 	if !by.May(orchestrator.ChangeSessions) {
-		return "", tgapi.Page{}, false, nil
+		return r, false, nil
 	}
 	asked, found, err := message.LoadValue[renaming](ctx, s.o.Journal, renamingName(in, replyTo))
 	if err != nil || !found || asked.Session == "" {
-		return "", tgapi.Page{}, false, err
+		return r, false, err
 	}
 	changed, err := s.o.Sessions.Rename(ctx, by, asked.Session, title)
 	switch {
 	case errors.Is(err, orchestrator.ErrNotAllowed):
-		return p.Text("common.not-for-members"), tgapi.Page{}, true, nil
+		return Renamed{Answer: p.Text("common.not-for-members")}, true, nil
 	case errors.Is(err, orchestrator.ErrNoSession), errors.Is(err, orchestrator.ErrElsewhere):
-		return p.Text("sessions.gone"), tgapi.Page{}, true, nil
+		return Renamed{Answer: p.Text("sessions.gone")}, true, nil
 	case err != nil:
-		return "", tgapi.Page{}, true, err
+		return r, true, err
 	}
-	page, err = s.page(ctx, p, changed)
-	return p.Text("sessions.renamed", changed.Title), page, true, err
+	r = Renamed{Done: true, Answer: p.Text("sessions.renamed", changed.Title)}
+	r.Page, err = s.page(ctx, p, changed)
+	return r, true, err
 }

@@ -286,30 +286,34 @@ func TestRenameOnThePageOfASession(t *testing.T) {
 	r.press("Old")
 	r.press("Rename")
 	r.shows(`Reply to this message with the new title of "Old".`)
-	if _, _, ok, err := r.screen.Replied(t.Context(), owner, question+1, "another message"); ok || err != nil {
+	if _, ok, err := r.screen.Replied(t.Context(), owner, question+1, "another message"); ok || err != nil {
 		t.Errorf("a reply to another message is taken, %v", err)
 	}
 	member := owner
 	member.Role = orchestrator.RoleMember
-	if _, _, ok, err := r.screen.Replied(t.Context(), member, question, "by a member"); ok || err != nil {
+	if _, ok, err := r.screen.Replied(t.Context(), member, question, "by a member"); ok || err != nil {
 		t.Errorf("a reply of a member is taken, %v", err)
 	}
-	answer, page, ok, err := r.screen.Replied(t.Context(), owner, question, "New")
-	if !ok || err != nil || answer != "This session is now called: New" || !strings.HasPrefix(page.Text, "New\n") {
-		t.Errorf("it says %q, %v, and shows %q, %v", answer, ok, page.Text, err)
+	renamed, ok, err := r.screen.Replied(t.Context(), owner, question, "New")
+	if !ok || err != nil || !renamed.Done || renamed.Answer != "This session is now called: New" || !strings.HasPrefix(renamed.Page.Text, "New\n") {
+		t.Errorf("it says %q, %v, and shows %q, %v", renamed.Answer, ok, renamed.Page.Text, err)
 	}
 	// If ductor dies before the reply is marked as handled, the same reply comes again. It must not become a prompt.
-	if _, _, ok, err := r.screen.Replied(t.Context(), owner, question, "New"); !ok || err != nil {
+	if _, ok, err := r.screen.Replied(t.Context(), owner, question, "New"); !ok || err != nil {
 		t.Errorf("the repeated reply is taken: %v, %v", ok, err)
 	}
 	r.must(r.screen.StopAsking(t.Context(), here, question))
-	if _, _, ok, err := r.screen.Replied(t.Context(), owner, question, "once more"); ok || err != nil {
+	if _, ok, err := r.screen.Replied(t.Context(), owner, question, "once more"); ok || err != nil {
 		t.Errorf("a second reply is taken, %v", err)
 	}
 	r.press("Back")
 	r.press("Rename")
+	r.must(r.db.DeleteSession(t.Context(), "s1"))
+	if renamed, ok, err := r.screen.Replied(t.Context(), owner, question, "too late"); !ok || err != nil || renamed.Done {
+		t.Errorf("a title for a deleted session: %+v, %t, %v", renamed, ok, err)
+	}
 	r.press("Back")
-	if _, _, ok, err := r.screen.Replied(t.Context(), owner, question, "after Back"); ok || err != nil {
+	if _, ok, err := r.screen.Replied(t.Context(), owner, question, "after Back"); ok || err != nil {
 		t.Errorf("a reply after Back is taken, %v", err)
 	}
 }

@@ -57,13 +57,18 @@ type waiting struct {
 	Text   string                `json:"text"`
 	Taken  int64                 `json:"taken"` // ID of the update with the user's decision; 0 until then
 
-	Expected bool      `json:"expected,omitempty"` // see Screen.Expected
-	Arrived  time.Time `json:"arrived,omitzero"`   // when the user's message arrived
-	Update   int64     `json:"update,omitempty"`   // update of the user's message
+	Expected *expected `json:"asked,omitempty"` // nil if the bot had not asked for the text
 
 	Attachments []orchestrator.Attachment `json:"attachments,omitempty"`
 	PartOf      int                       `json:"part_of,omitempty"`
 	Wants       orchestrator.Wants        `json:"wants"`
+}
+
+// expected describes a text for which the bot had asked.
+type expected struct {
+	Arrived time.Time `json:"arrived"`
+	Update  int64     `json:"update"`
+	Refused bool      `json:"refused,omitempty"` // see Screen.Refused
 }
 
 // Prefixes of database keys, for transcripts and for answers to questions.
@@ -79,18 +84,28 @@ func keyOf(in orchestrator.ConversationID, spoken int) string {
 // Answered stores a text that was used as the answer to a question or as the reason of a denial. It returns the notice
 // about this, with a button that sends the text as a prompt.
 func (s *Screen) Answered(ctx context.Context, p orchestrator.Prompt) (orchestrator.Message, error) {
-	return s.offer(ctx, p, waiting{}, "transcript.was-answer")
+	return s.offer(ctx, p, nil, s.Lang.Of(p.Conversation.Chat).Text("transcript.was-answer"))
 }
 
 // Expected is like Answered, for a text for which the bot has asked.
 func (s *Screen) Expected(ctx context.Context, p orchestrator.Prompt) (orchestrator.Message, error) {
-	return s.offer(ctx, p, waiting{Expected: true}, "transcript.was-expected")
+	return s.offer(ctx, p, textOf(p), s.Lang.Of(p.Conversation.Chat).Text("transcript.was-expected"))
 }
 
-func (s *Screen) offer(ctx context.Context, p orchestrator.Prompt, w waiting,
-	notice lang.Key) (orchestrator.Message, error) {
-	w.Person, w.Of, w.Text, w.Arrived = p.Person, p.Rights.Of, p.Text, p.Arrived
-	w.Update = message.UpdateOf(orchestrator.Press{Updates: p.Updates})
+// Refused is like Expected, for a text that the bot could not use. The notice contains the reason.
+func (s *Screen) Refused(ctx context.Context, p orchestrator.Prompt, why string) (orchestrator.Message, error) {
+	text := textOf(p)
+	text.Refused = true
+	return s.offer(ctx, p, text, why)
+}
+
+func textOf(p orchestrator.Prompt) *expected {
+	return &expected{Arrived: p.Arrived, Update: message.UpdateOf(orchestrator.Press{Updates: p.Updates})}
+}
+
+func (s *Screen) offer(ctx context.Context, p orchestrator.Prompt, text *expected,
+	notice string) (orchestrator.Message, error) {
+	w := waiting{Person: p.Person, Of: p.Rights.Of, Text: p.Text, Expected: text}
 	key := fmt.Sprint(answerPrefix, p.Conversation.Key(), "/", p.Message)
 	if err := message.SaveValue(ctx, s.Journal, key, w); err != nil {
 		return orchestrator.Message{}, err
@@ -98,8 +113,8 @@ func (s *Screen) offer(ctx context.Context, p orchestrator.Prompt, w waiting,
 	say := s.Lang.Of(p.Conversation.Chat)
 	button := tgapi.NewButton(say.Text("transcript.no-prompt"), Action, opPrompt+strconv.Itoa(p.Message))
 	m := message.Compose(p.Conversation, message.Content{
-		Text: render.Plain(say.Text(notice)), Keyboard: tgapi.Keyboard{{button}}, ReplyTo: p.Message,
-		Silent: true,
+		Text: render.Plain(notice), Keyboard: tgapi.Keyboard{{button}}, ReplyTo: p.Message,
+		Silent: text == nil || !text.Refused,
 	})
 	m.Key = key
 	return m, nil
@@ -167,9 +182,9 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	case by.Person != w.Person && !by.May(orchestrator.ActAsChat):
 		return a, orchestrator.ErrNotAllowed
 	}
-	if w.Expected { // the bot may still wait for another value, but not from the user's next message
-		sent := orchestrator.Press{Conversation: by.Conversation, Person: w.Person, Arrived: w.Arrived,
-			Updates: []int64{w.Update}}
+	if w.Expected != nil { // the bot may still wait for another value, but not from the user's next message
+		sent := orchestrator.Press{Conversation: by.Conversation, Person: w.Person, Arrived: w.Expected.Arrived,
+			Updates: []int64{w.Expected.Update}}
 		if err := message.End(ctx, s.Journal, sent); err != nil {
 			return a, err
 		}
@@ -187,7 +202,10 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 		Conversation: by.Conversation, Person: w.Person, Text: w.Before + w.Text, Message: spoken, Updates: by.Updates,
 		Rights: orchestrator.Rights{Of: w.Of}, Arrived: by.Arrived, Attachments: w.Attachments, PartOf: w.PartOf,
 	}, w.Wants)
-	if err == nil && !receipt.Full && w.Expected {
+	if err == nil && !receipt.Full && w.Expected != nil && w.Expected.Refused {
+		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("transcript.runs")}}, nil
+	}
+	if err == nil && !receipt.Full && w.Expected != nil {
 		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("transcript.runs-too")}}, nil
 	}
 	if err == nil && !receipt.Full && isAnswer {
