@@ -127,6 +127,29 @@ func TestACommandEndsTheWaitForAField(t *testing.T) {
 	}
 }
 
+// TestTheTapOfNoPromptRestoresAField: the text that became the field runs as a prompt.
+func TestTheTapOfNoPromptRestoresAField(t *testing.T) {
+	withJobs(t, func(t *testing.T, r *inboundRig, jobs *jobsFake) {
+		r.send(r.text("/cron"))
+		synctest.Wait()
+		for _, name := range []string{"⏰ 1. look", "✏️ Edit", "Prompt"} {
+			r.choose(t, name)
+		}
+		r.send(r.text("fix the login"))
+		synctest.Wait()
+		if jobs.job.Prompt != "fix the login" {
+			t.Errorf("the job's prompt is %q", jobs.job.Prompt)
+		}
+		r.send(r.press(r.journal.lastNotice(t).Keyboard[0][0].Data, 10))
+		r.settle()
+		e := r.voice.edits[len(r.voice.edits)-1]
+		restored := jobs.job.Prompt == "look" && strings.HasSuffix(e.Text, "as before. Prompt: look")
+		if got := r.desk.Texts(); !restored || len(got) != 1 {
+			t.Errorf("the job's prompt is %q, prompts %q, and it says %q", jobs.job.Prompt, got, e.Text)
+		}
+	})
+}
+
 // TestTheTapOfNoPromptEndsTheWaitForAField: the user's next messages are prompts, although the bot rejected the value.
 func TestTheTapOfNoPromptEndsTheWaitForAField(t *testing.T) {
 	withJobs(t, func(t *testing.T, r *inboundRig, _ *jobsFake) {

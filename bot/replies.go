@@ -114,22 +114,24 @@ func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish 
 // promptOf returns a message of a user as a prompt, without files.
 func promptOf(in *updates.Message) orchestrator.Prompt {
 	return orchestrator.Prompt{
-		Conversation: in.Conversation, Person: in.Person, Text: in.Context + in.Text, Message: in.ID, Updates: in.Updates,
-		Rights: orchestrator.Rights{Of: in.Role.OfTurns()}, Arrived: in.Arrived,
+		Conversation: in.Conversation, Person: in.Person, Text: in.Context + in.Text, Message: in.ID,
+		Rights: orchestrator.Rights{Of: in.Role.OfTurns()}, Arrived: in.Arrived, Updates: in.Updates,
 	}
 }
 
-// answerText marks a text for which the bot has asked as handled, and sends an answer. used reports whether the bot used
-// the text. If the text is no reply, the user may have meant it as a prompt, so answerText offers to send it as one.
-// answerText returns false if the next process must handle the text again.
-func (h *handlers) answerText(ctx context.Context, in *updates.Message, answer tgapi.Page, used bool) bool {
+// answerText marks a text for which the bot has asked as handled, and sends an answer. to is the ID of the message in
+// which the bot asked. used reports whether the bot used the text. If the text is no reply, the user may have meant it as
+// a prompt, so answerText offers to send it as one. answerText returns false if the next process must handle the text
+// again.
+func (h *handlers) answerText(ctx context.Context, in *updates.Message, to int, answer tgapi.Page,
+	used bool) bool {
 	if in.ReplyTo != 0 {
 		return h.finisher.Answer(ctx, in, answer.Text, answer.Keyboard)
 	}
 	var offer orchestrator.Message
 	var err error
 	if used {
-		offer, err = h.transcripts.Expected(ctx, promptOf(in))
+		offer, err = h.transcripts.Expected(ctx, promptOf(in), to)
 	} else {
 		offer, err = h.transcripts.Refused(ctx, promptOf(in), answer.Text)
 	}
@@ -145,12 +147,25 @@ func (h *handlers) answerText(ctx context.Context, in *updates.Message, answer t
 	}), offer)
 }
 
+// undoText restores the field of a job or the title of a session that a text replaced; see transcript.Options.
+func (h *handlers) undoText(ctx context.Context, by orchestrator.Press, question int, update int64) string {
+	text, err := h.commands.screens.jobs.Undo(ctx, by, question, update)
+	if err == nil && text == "" {
+		text, err = h.commands.screens.sessions.Undo(ctx, by, question, update)
+	}
+	if err != nil {
+		h.commands.log.Error("restore what a text replaced", "updates", by.Updates, "err", err)
+		return ""
+	}
+	return text
+}
+
 // handleJobReply changes a scheduled job if the bot's message with the ID to asks for a field of the job. It returns
 // false if that message asks for something else.
 func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message, to int) bool {
 	reply := cron.Reply{By: in.Press, To: to, Text: in.Text}
 	state := h.commands.screens.jobs.Reply(ctx, reply, func(p tgapi.Page, used bool) {
-		h.answerText(ctx, in, p, used)
+		h.answerText(ctx, in, to, p, used)
 	})
 	if state == cron.Done {
 		h.feedback.Unbutton(in.Conversation, to)
@@ -170,11 +185,11 @@ func (h *handlers) handleRenaming(ctx context.Context, in *updates.Message, to i
 	if !ok {
 		return false
 	}
-	if !h.answerText(ctx, in, tgapi.Page{Text: answer}, renamed.Done) {
+	if !h.answerText(ctx, in, to, tgapi.Page{Text: answer}, renamed.Done) {
 		return true
 	}
 	if renamed.Answer != "" { // without an answer, the user may reply again
-		if err := h.commands.screens.sessions.StopAsking(ctx, in.Conversation, to); err != nil {
+		if err := h.commands.screens.sessions.Settle(ctx, in.Conversation, to, renamed); err != nil {
 			h.commands.log.Error("stop asking for a title", "update", in.Update(), "err", err)
 		}
 	}

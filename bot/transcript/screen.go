@@ -39,6 +39,10 @@ type Options struct {
 	Journal Journal
 	Submit  func(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error)
 	Lang    *lang.Choices
+	// Undo restores the value that a text replaced. question is the ID of the message in which the bot asked for the
+	// text, and update is the text's update. Undo returns a sentence that names the value that applies now, or "" if it
+	// finds none.
+	Undo func(ctx context.Context, by orchestrator.Press, question int, update int64) string
 }
 
 // Screen asks users about transcripts and answers. The texts are stored in the database until the user decides, so the
@@ -66,9 +70,9 @@ type waiting struct {
 
 // expected describes a text for which the bot had asked.
 type expected struct {
-	Arrived time.Time `json:"arrived"`
-	Update  int64     `json:"update"`
-	Refused bool      `json:"refused,omitempty"` // see Screen.Refused
+	Arrived  time.Time `json:"arrived"`
+	Update   int64     `json:"update"`
+	Question int       `json:"question,omitempty"` // ID of the message that asked; 0 if the bot could not use the text
 }
 
 // Prefixes of database keys, for transcripts and for answers to questions.
@@ -87,20 +91,19 @@ func (s *Screen) Answered(ctx context.Context, p orchestrator.Prompt) (orchestra
 	return s.offer(ctx, p, nil, s.Lang.Of(p.Conversation.Chat).Text("transcript.was-answer"))
 }
 
-// Expected is like Answered, for a text for which the bot has asked.
-func (s *Screen) Expected(ctx context.Context, p orchestrator.Prompt) (orchestrator.Message, error) {
-	return s.offer(ctx, p, textOf(p), s.Lang.Of(p.Conversation.Chat).Text("transcript.was-expected"))
+// Expected is like Answered, for a text for which the bot has asked in the message with the ID question.
+func (s *Screen) Expected(ctx context.Context, p orchestrator.Prompt, question int) (orchestrator.Message, error) {
+	return s.offer(ctx, p, expectedOf(p, question), s.Lang.Of(p.Conversation.Chat).Text("transcript.was-expected"))
 }
 
 // Refused is like Expected, for a text that the bot could not use. The notice contains the reason.
 func (s *Screen) Refused(ctx context.Context, p orchestrator.Prompt, why string) (orchestrator.Message, error) {
-	text := textOf(p)
-	text.Refused = true
-	return s.offer(ctx, p, text, why)
+	return s.offer(ctx, p, expectedOf(p, 0), why)
 }
 
-func textOf(p orchestrator.Prompt) *expected {
-	return &expected{Arrived: p.Arrived, Update: message.UpdateOf(orchestrator.Press{Updates: p.Updates})}
+func expectedOf(p orchestrator.Prompt, question int) *expected {
+	update := message.UpdateOf(orchestrator.Press{Updates: p.Updates})
+	return &expected{Arrived: p.Arrived, Update: update, Question: question}
 }
 
 func (s *Screen) offer(ctx context.Context, p orchestrator.Prompt, text *expected,
@@ -114,7 +117,7 @@ func (s *Screen) offer(ctx context.Context, p orchestrator.Prompt, text *expecte
 	button := tgapi.NewButton(say.Text("transcript.no-prompt"), Action, opPrompt+strconv.Itoa(p.Message))
 	m := message.Compose(p.Conversation, message.Content{
 		Text: render.Plain(notice), Keyboard: tgapi.Keyboard{{button}}, ReplyTo: p.Message,
-		Silent: text == nil || !text.Refused,
+		Silent: text == nil || text.Question != 0,
 	})
 	m.Key = key
 	return m, nil
@@ -202,11 +205,8 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 		Conversation: by.Conversation, Person: w.Person, Text: w.Before + w.Text, Message: spoken, Updates: by.Updates,
 		Rights: orchestrator.Rights{Of: w.Of}, Arrived: by.Arrived, Attachments: w.Attachments, PartOf: w.PartOf,
 	}, w.Wants)
-	if err == nil && !receipt.Full && w.Expected != nil && w.Expected.Refused {
-		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("transcript.runs")}}, nil
-	}
 	if err == nil && !receipt.Full && w.Expected != nil {
-		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("transcript.runs-too")}}, nil
+		return tgapi.Answer{Edit: tgapi.Page{Text: s.undo(ctx, by, *w.Expected)}}, nil
 	}
 	if err == nil && !receipt.Full && isAnswer {
 		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("transcript.runs-as-prompt")}}, nil
@@ -220,6 +220,18 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 		err = saved
 	}
 	return a, err
+}
+
+// undo restores what an expected text replaced, and returns a text about it.
+func (s *Screen) undo(ctx context.Context, by orchestrator.Press, e expected) string {
+	p := s.Lang.Of(by.Conversation.Chat)
+	if e.Question == 0 {
+		return p.Text("transcript.runs")
+	}
+	if restored := s.Undo(ctx, by, e.Question, e.Update); restored != "" {
+		return p.Text("transcript.runs") + "\n" + restored
+	}
+	return p.Text("transcript.runs-too")
 }
 
 // Edited handles an edit of a voice message's caption: the new caption replaces the transcript, unless the user has

@@ -12,7 +12,7 @@ import (
 )
 
 // After a button that asks for the name of a job, the user's next message is the name, although it is no reply, also
-// after a restart. A button makes a prompt of it.
+// after a restart. A button makes a prompt of it and restores the name.
 func TestTheNextMessageIsTheTextThatWasAskedFor(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) { cfg.Permissions.Mode = "bypass" })
 	town.say(`/cron every weekday at 8:30 [[text "the CI is green"]]`)
@@ -26,7 +26,7 @@ func TestTheNextMessageIsTheTextThatWasAskedFor(t *testing.T) {
 	town.await("New job: CI report")
 	town.await("I used this as the text that I asked you for.")
 	town.press("✖ No, a new prompt")
-	town.await("It runs as a prompt, too.")
+	town.await("is as before. Name:")
 	town.awaitDone(1)
 	town.await("it runs as a prompt")
 }
