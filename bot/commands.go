@@ -68,10 +68,29 @@ func menuOf(table []updates.CommandSpec, p lang.Printer, offers func(updates.Com
 func (c *commands) find(name string) (updates.CommandSpec, bool) {
 	for _, s := range c.table {
 		if !s.Absent && s.Named(name) {
-			return c.announced(s), true
+			return c.endsWait(c.announced(s)), true
 		}
 	}
-	return c.announced(updates.CommandSpec{Right: orchestrator.ChangeSettings, Do: c.unknown}), false
+	return c.endsWait(c.announced(updates.CommandSpec{Right: orchestrator.ChangeSettings, Do: c.unknown})), false
+}
+
+// endsWait returns a command after which the user's next message is no text that the bot asked for before.
+func (c *commands) endsWait(s updates.CommandSpec) updates.CommandSpec {
+	do := s.Do
+	if do == nil {
+		return s
+	}
+	s.Do = func(ctx context.Context, r updates.Request) {
+		c.endWait(ctx, r.In.Press)
+		do(ctx, r)
+	}
+	return s
+}
+
+func (c *commands) endWait(ctx context.Context, by orchestrator.Press) {
+	if err := message.End(ctx, c.journal, by); err != nil {
+		c.log.Warn("end what the bot asked before a command", "err", err)
+	}
 }
 
 // announced returns a command that passes its text to messages.Noticed before it runs. Attached terminals then show

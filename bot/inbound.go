@@ -73,7 +73,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 		desk: p.desk, finisher: f, feedback: p.feedback, approvals: p.chat.approvals, confirms: p.opts.Confirm,
 		journal: p.opts.Journal, logins: agent.NewLogins(p.desk, o.Lang, o.Now),
 	}
-	h.transcripts = transcript.New(transcript.Options{Journal: p.opts.Journal, Submit: p.desk.Submit, Lang: o.Lang})
+	h.transcripts = h.newTranscripts(p, o.Lang)
 	spawn := func(f func(ctx context.Context)) { h.spawn(f) }
 	menus := menu.New(menu.Options{
 		Service: p.desk, Aliases: p.opts.Aliases, Offers: p.opts.Offers, Now: o.Now, Lang: o.Lang, Go: spawn,
@@ -128,6 +128,12 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	h.callbacks.register(p, h.transcripts, h.restarts)
 	h.callbacks.buttons[tgapi.LogInAction] = button{orchestrator.ChangeSettings, onScreen(h.logins.Press)}
 	return h
+}
+
+func (h *handlers) newTranscripts(p parts, l *lang.Choices) *transcript.Screen {
+	return transcript.New(transcript.Options{
+		Journal: p.opts.Journal, Submit: p.desk.Submit, Lang: l, Undo: h.undoText,
+	})
 }
 
 // register adds the handlers of all buttons that belong to no screen.

@@ -178,7 +178,7 @@ func (r *inboundRig) send(updates ...map[string]any) {
 		r.next++
 		u["update_id"] = r.next
 		raw, _ := json.Marshal(u)
-		batch = append(batch, orchestrator.Update{ID: r.next, Raw: raw})
+		batch = append(batch, orchestrator.Update{ID: r.next, Raw: raw, Received: time.Now()})
 	}
 	_, _ = r.journal.AppendUpdates(context.Background(), batch)
 	r.Dispatch(context.Background(), batch)

@@ -102,6 +102,82 @@ func TestAJobIsChangedInTheChat(t *testing.T) {
 	})
 }
 
+// TestACommandEndsTheWaitForAField: the user's next message is a prompt, but a reply is still the field.
+func TestACommandEndsTheWaitForAField(t *testing.T) {
+	for _, command := range []string{"/status", "/unknown", "/abort", "/new"} {
+		withJobs(t, func(t *testing.T, r *inboundRig, jobs *jobsFake) {
+			r.send(r.text("/cron"))
+			synctest.Wait()
+			for _, name := range []string{"⏰ 1. look", "✏️ Edit", "Prompt"} {
+				r.choose(t, name)
+			}
+			r.send(r.text(command))
+			synctest.Wait()
+			r.send(r.text("fix the login"))
+			r.settle()
+			if got := r.desk.Texts(); jobs.job.Prompt != "look" || len(got) != 1 || got[0] != "fix the login" {
+				t.Errorf("after %s: the job's prompt is %q, prompts %q", command, jobs.job.Prompt, got)
+			}
+			r.send(r.text("look twice", replyTo(9)))
+			synctest.Wait()
+			if jobs.job.Prompt != "look twice" {
+				t.Errorf("after %s: a reply does not count, the job's prompt is %q", command, jobs.job.Prompt)
+			}
+		})
+	}
+}
+
+// TestTheTapOfNoPromptRestoresAField: the text that became the field runs as a prompt.
+func TestTheTapOfNoPromptRestoresAField(t *testing.T) {
+	withJobs(t, func(t *testing.T, r *inboundRig, jobs *jobsFake) {
+		r.send(r.text("/cron"))
+		synctest.Wait()
+		for _, name := range []string{"⏰ 1. look", "✏️ Edit", "Prompt"} {
+			r.choose(t, name)
+		}
+		r.send(r.text("fix the login"))
+		synctest.Wait()
+		if jobs.job.Prompt != "fix the login" {
+			t.Errorf("the job's prompt is %q", jobs.job.Prompt)
+		}
+		r.send(r.press(r.journal.lastNotice(t).Keyboard[0][0].Data, 10))
+		r.settle()
+		e := r.voice.edits[len(r.voice.edits)-1]
+		restored := jobs.job.Prompt == "look" && strings.HasSuffix(e.Text, "as before. Prompt: look")
+		if got := r.desk.Texts(); !restored || len(got) != 1 {
+			t.Errorf("the job's prompt is %q, prompts %q, and it says %q", jobs.job.Prompt, got, e.Text)
+		}
+	})
+}
+
+// TestTheTapOfNoPromptEndsTheWaitForAField: the user's next messages are prompts, although the bot rejected the value.
+func TestTheTapOfNoPromptEndsTheWaitForAField(t *testing.T) {
+	withJobs(t, func(t *testing.T, r *inboundRig, _ *jobsFake) {
+		r.send(r.text("/cron"))
+		synctest.Wait()
+		for _, name := range []string{"⏰ 1. look", "✏️ Edit", "⚙️ More", "Time limit"} {
+			r.choose(t, name)
+		}
+		said := len(r.journal.said())
+		r.send(r.text("fix the login"))
+		synctest.Wait()
+		refused := r.journal.lastNotice(t)
+		if got := r.journal.said()[said:]; len(got) != 1 || !strings.HasPrefix(refused.Text, "Write a time limit") {
+			t.Errorf("a value that is no time limit is answered %q", got)
+		}
+		r.send(r.press(refused.Keyboard[0][0].Data, 10))
+		synctest.Wait()
+		if e := r.voice.edits[len(r.voice.edits)-1]; e.Text != "It runs as a prompt." {
+			t.Errorf("it says %q", e.Text)
+		}
+		r.send(r.text("and the logout"))
+		r.settle()
+		if got := r.desk.Texts(); !slices.Equal(got, []string{"fix the login", "and the logout"}) {
+			t.Errorf("prompts %q", got)
+		}
+	})
+}
+
 // TestTheButtonOfARunShowsItsJob: in a message of its own, because the text of the run stays.
 func TestTheButtonOfARunShowsItsJob(t *testing.T) {
 	withJobs(t, func(t *testing.T, r *inboundRig, jobs *jobsFake) {

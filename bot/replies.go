@@ -8,6 +8,7 @@ import (
 	"ductor/bot/changes"
 	"ductor/bot/cron"
 	"ductor/bot/message"
+	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/orchestrator"
@@ -34,7 +35,6 @@ func (h *handlers) handleExpected(ctx context.Context, in *updates.Message) (exp
 	case len(in.Files) > 0, !h.handleText(ctx, in, to):
 		return false, true
 	}
-	h.offerPrompt(ctx, in, nil, h.transcripts.Expected)
 	return true, true
 }
 
@@ -102,10 +102,7 @@ func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool
 // the message to the agent as a prompt.
 func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish []int64,
 	notice func(context.Context, orchestrator.Prompt) (orchestrator.Message, error)) {
-	m, err := notice(ctx, orchestrator.Prompt{
-		Conversation: in.Conversation, Person: in.Person, Text: in.Context + in.Text, Message: in.ID,
-		Rights: orchestrator.Rights{Of: in.Role.OfTurns()}, Arrived: in.Arrived,
-	})
+	m, err := notice(ctx, promptOf(in))
 	if err != nil {
 		h.commands.log.Error("offer to make a prompt of an answer", "update", in.Update(), "err", err)
 		h.finisher.Finish(ctx, finish)
@@ -114,12 +111,61 @@ func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish 
 	h.finisher.Finish(ctx, finish, m)
 }
 
+// promptOf returns a message of a user as a prompt, without files.
+func promptOf(in *updates.Message) orchestrator.Prompt {
+	return orchestrator.Prompt{
+		Conversation: in.Conversation, Person: in.Person, Text: in.Context + in.Text, Message: in.ID,
+		Rights: orchestrator.Rights{Of: in.Role.OfTurns()}, Arrived: in.Arrived, Updates: in.Updates,
+	}
+}
+
+// answerText marks a text for which the bot has asked as handled, and sends an answer. to is the ID of the message in
+// which the bot asked. used reports whether the bot used the text. If the text is no reply, the user may have meant it as
+// a prompt, so answerText offers to send it as one. answerText returns false if the next process must handle the text
+// again.
+func (h *handlers) answerText(ctx context.Context, in *updates.Message, to int, answer tgapi.Page,
+	used bool) bool {
+	if in.ReplyTo != 0 {
+		return h.finisher.Answer(ctx, in, answer.Text, answer.Keyboard)
+	}
+	var offer orchestrator.Message
+	var err error
+	if used {
+		offer, err = h.transcripts.Expected(ctx, promptOf(in), to)
+	} else {
+		offer, err = h.transcripts.Refused(ctx, promptOf(in), answer.Text)
+	}
+	switch {
+	case err != nil:
+		h.commands.log.Error("offer to make a prompt of a text", "update", in.Update(), "err", err)
+		return h.finisher.Answer(ctx, in, answer.Text, answer.Keyboard)
+	case !used:
+		return h.finisher.Finish(ctx, in.Updates, offer)
+	}
+	return h.finisher.Finish(ctx, in.Updates, message.Compose(in.Conversation, message.Content{
+		Text: render.Plain(answer.Text), Keyboard: answer.Keyboard, ReplyTo: in.Quote(),
+	}), offer)
+}
+
+// undoText restores the field of a job or the title of a session that a text replaced; see transcript.Options.
+func (h *handlers) undoText(ctx context.Context, by orchestrator.Press, question int, update int64) string {
+	text, err := h.commands.screens.jobs.Undo(ctx, by, question, update)
+	if err == nil && text == "" {
+		text, err = h.commands.screens.sessions.Undo(ctx, by, question, update)
+	}
+	if err != nil {
+		h.commands.log.Error("restore what a text replaced", "updates", by.Updates, "err", err)
+		return ""
+	}
+	return text
+}
+
 // handleJobReply changes a scheduled job if the bot's message with the ID to asks for a field of the job. It returns
 // false if that message asks for something else.
 func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message, to int) bool {
 	reply := cron.Reply{By: in.Press, To: to, Text: in.Text}
-	state := h.commands.screens.jobs.Reply(ctx, reply, func(p tgapi.Page) {
-		h.finisher.Answer(ctx, in, p.Text, p.Keyboard)
+	state := h.commands.screens.jobs.Reply(ctx, reply, func(p tgapi.Page, used bool) {
+		h.answerText(ctx, in, to, p, used)
 	})
 	if state == cron.Done {
 		h.feedback.Unbutton(in.Conversation, to)
@@ -130,8 +176,8 @@ func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message, to i
 // handleRenaming renames a session if the bot's message with the ID to asks for the new title of the session. It
 // returns false if that message asks for something else.
 func (h *handlers) handleRenaming(ctx context.Context, in *updates.Message, to int) bool {
-	answer, page, ok, err := h.commands.screens.sessions.Replied(ctx, in.Press, to, in.Plain)
-	decided := answer != "" // without an answer, the user may reply again
+	renamed, ok, err := h.commands.screens.sessions.Replied(ctx, in.Press, to, in.Plain)
+	answer := renamed.Answer
 	if err != nil {
 		h.commands.log.Error("rename a session", "update", in.Update(), "err", err)
 		answer = cmp.Or(answer, h.commands.lang.Of(in.Conversation.Chat).Text("common.failed"))
@@ -139,15 +185,15 @@ func (h *handlers) handleRenaming(ctx context.Context, in *updates.Message, to i
 	if !ok {
 		return false
 	}
-	if !h.finisher.Answer(ctx, in, answer, nil) {
+	if !h.answerText(ctx, in, to, tgapi.Page{Text: answer}, renamed.Done) {
 		return true
 	}
-	if decided {
-		if err := h.commands.screens.sessions.StopAsking(ctx, in.Conversation, to); err != nil {
+	if renamed.Answer != "" { // without an answer, the user may reply again
+		if err := h.commands.screens.sessions.Settle(ctx, in.Conversation, to, renamed); err != nil {
 			h.commands.log.Error("stop asking for a title", "update", in.Update(), "err", err)
 		}
 	}
-	if page.Text != "" {
+	if page := renamed.Page; page.Text != "" {
 		h.feedback.Edit(in.Conversation, to, page.Text, page.Keyboard)
 	}
 	return true

@@ -25,6 +25,7 @@ import (
 // before this transaction.
 func (c *commands) stop(ctx context.Context, a updates.Abort) {
 	in := a.In
+	c.endWait(ctx, in.Press)
 	mine := func(other *updates.Message) bool {
 		return in.Role.May(orchestrator.EndAny) || other.Person == in.Person
 	}

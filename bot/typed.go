@@ -137,6 +137,7 @@ func (b *Bot) AbortTyped(ctx context.Context, by orchestrator.Press, id string) 
 	if err != nil {
 		return err
 	}
+	h.commands.endWait(ctx, by)
 	report, err := h.desk.Stop(ctx, by, func(*orchestrator.Stopping) {},
 		func(r orchestrator.AbortReport) orchestrator.Handled {
 			return orchestrator.Handled{Notices: abortNotice(b.opts.Lang.Of(by.Conversation.Chat),

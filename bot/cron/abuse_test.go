@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"ductor/bot/tgapi"
 	"ductor/heartbeat"
 	"ductor/lang"
 	"ductor/orchestrator"
@@ -148,7 +149,8 @@ func TestALateReplyIsForTheJob(t *testing.T) {
 		r.do("+1h")
 		member := by(owner)
 		member.Person, member.Role = member.Person+1, orchestrator.RoleMember
-		state := r.Reply(t.Context(), Reply{By: member, To: r.message, Text: "a member's name"}, r.send)
+		reply := Reply{By: member, To: r.message, Text: "a member's name"}
+		state := r.Reply(t.Context(), reply, func(p tgapi.Page, _ bool) { r.send(p) })
 		if got := r.kept(); state != Prompt || got[0] != "look paused=false runs=0" {
 			t.Errorf("a member's reply is in state %v, and there is %q", state, got)
 		}

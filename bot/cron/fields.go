@@ -25,6 +25,13 @@ type field struct {
 	choices []choice
 	ask     string // text that asks the user to reply with a value; empty for fields that only have buttons
 	read    func(jobs orchestrator.Jobs, j *orchestrator.Job, text string) error
+	// part copies the values that read sets from one job to another. It is nil if read is nil.
+	part func(from orchestrator.Job, to *orchestrator.Job)
+}
+
+// part returns a function that copies a value from one job to another. at returns a pointer to this value.
+func part[T any](at func(j *orchestrator.Job) *T) func(from orchestrator.Job, to *orchestrator.Job) {
+	return func(from orchestrator.Job, to *orchestrator.Job) { *at(to) = *at(&from) }
 }
 
 // choice is a value that users can choose with a button.
@@ -54,13 +61,16 @@ func fields(p lang.Printer) []field {
 			read: func(jobs orchestrator.Jobs, j *orchestrator.Job, text string) (err error) {
 				j.Schedule, j.Zone, err = jobs.ReadSchedule(j.Conversation, text, j.Zone)
 				return err
+			},
+			part: func(from orchestrator.Job, to *orchestrator.Job) {
+				to.Schedule, to.Zone = from.Schedule, from.Zone
 			}},
 		{code: "t", label: p.Text("cron.prompt"), ask: p.Text("cron.ask-prompt"),
 			value: func(j orchestrator.Job) string { return render.Cut(j.Prompt, promptShown) },
-			read:  setText(func(j *orchestrator.Job) *string { return &j.Prompt })},
+			read:  setText(promptOf), part: part(promptOf)},
 		{code: "d", label: p.Text("cron.project"), ask: p.Text("cron.ask-project"),
 			value: func(j orchestrator.Job) string { return cmp.Or(render.Cut(j.Dir, 200), p.Text("cron.as-chat")) },
-			plain: func(j orchestrator.Job) bool { return j.Dir == "" }, read: setText(dirOf),
+			plain: func(j orchestrator.Job) bool { return j.Dir == "" }, read: setText(dirOf), part: part(dirOf),
 			choices: []choice{one(p.Text("cron.as-chat-button"), dirOf, "")}},
 		{code: "a", label: p.Text("cron.model"), value: func(j orchestrator.Job) string { return modelText(p, j) },
 			plain: func(j orchestrator.Job) bool { return j.Agent == "" }, choices: []choice{{
@@ -69,7 +79,7 @@ func fields(p lang.Printer) []field {
 			}}},
 		{code: "n", label: p.Text("cron.name"), ask: p.Text("cron.ask-name"), value: func(j orchestrator.Job) string {
 			return j.Name
-		}, read: setText(func(j *orchestrator.Job) *string { return &j.Name })},
+		}, read: setText(nameOf), part: part(nameOf)},
 		words("m", p.Text("cron.session"), func(j *orchestrator.Job) *string { return &j.Session },
 			[2]string{"own", p.Text("cron.session-own")}, [2]string{"shared", p.Text("cron.session-shared")}),
 		words("b", p.Text("cron.sandbox"), func(j *orchestrator.Job) *string { return &j.Sandbox },
@@ -78,12 +88,12 @@ func fields(p lang.Printer) []field {
 			return limitText(p, j)
 		},
 			plain: func(j orchestrator.Job) bool { return j.Timeout == 0 }, choices: limitChoices(p),
-			read: readLimit(p)},
+			read: readLimit(p), part: part(func(j *orchestrator.Job) *time.Duration { return &j.Timeout })},
 		{code: "q", label: p.Text("cron.quiet"), ask: p.Text("cron.ask-quiet"), value: func(j orchestrator.Job) string {
 			return quietText(p, j)
 		},
 			plain: func(j orchestrator.Job) bool { return j.QuietFrom == "" }, choices: quietChoices(p),
-			read: readQuiet(p)},
+			read: readQuiet(p), part: part(func(j *orchestrator.Job) *orchestrator.Hours { return &j.Hours })},
 		words("i", p.Text("cron.missed"), func(j *orchestrator.Job) *string { return &j.Missed },
 			[2]string{"once", p.Text("cron.missed-once")}, [2]string{"skip", p.Text("cron.missed-skip")},
 			[2]string{"all", p.Text("cron.missed-all")}),
@@ -122,6 +132,10 @@ func words(code, label string, pointerTo func(j *orchestrator.Job) *string, pair
 }
 
 func dirOf(j *orchestrator.Job) *string { return &j.Dir }
+
+func promptOf(j *orchestrator.Job) *string { return &j.Prompt }
+
+func nameOf(j *orchestrator.Job) *string { return &j.Name }
 
 func modelText(p lang.Printer, j orchestrator.Job) string {
 	if j.Agent == "" {

@@ -3,6 +3,7 @@ package cron
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strconv"
 
 	"ductor/bot/message"
@@ -15,6 +16,17 @@ import (
 type awaited struct {
 	Key   string `json:"key,omitempty"` // same as pressed.key; empty if the message asks for nothing
 	Field string `json:"field,omitempty"`
+
+	Last *replaced `json:"last,omitempty"` // the last change; nil if there is none
+}
+
+// replaced describes the change of a field. Before and After contain only this field.
+type replaced struct {
+	Update int64            `json:"update"` // update of the user's reply
+	Key    string           `json:"key"`
+	Field  string           `json:"field"`
+	Before orchestrator.Job `json:"before"`
+	After  orchestrator.Job `json:"after"`
 }
 
 func awaitedName(in orchestrator.ConversationID, message int) string {
@@ -61,9 +73,9 @@ const (
 )
 
 // Reply handles a reply if the bot's message asks for one, and if the user may change jobs. First, it calls answer,
-// which must mark the update as handled. Then it records that the message no longer asks. This order matters if ductor
+// which must mark the update as handled. The second argument of answer reports whether a field has the new value. Then it records that the message no longer asks. This order matters if ductor
 // crashes in between: with the other order, the next process would send the reply to the agent as a prompt.
-func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) ReplyState {
+func (s *Screen) Reply(ctx context.Context, r Reply, answer func(p tgapi.Page, changed bool)) ReplyState {
 	p := s.o.Lang.Of(r.By.Conversation.Chat)
 	if s.o.Jobs == nil || !r.By.May(orchestrator.MakeSchedules) {
 		return Prompt
@@ -72,18 +84,18 @@ func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) Re
 	a, found, err := message.LoadValue[awaited](ctx, s.o.Journal, awaitedName(in, r.To))
 	if err != nil {
 		s.o.Log.Error("find the page of a reply", "updates", r.By.Updates, "err", err)
-		answer(tgapi.Page{Text: p.Text("common.not-looked-up")})
+		answer(tgapi.Page{Text: p.Text("common.not-looked-up")}, false)
 		return Answered
 	}
 	field, known := fieldOf(p, a.Field)
 	if !found || !known || field.read == nil || a.Key == "" {
 		return Prompt
 	}
-	page, err := s.changeByReply(ctx, r, a, field)
+	page, last, err := s.changeByReply(ctx, r, a, field)
 	bad := (*orchestrator.BadJob)(nil)
 	switch {
 	case errors.As(err, &bad):
-		answer(tgapi.Page{Text: render.Cut(bad.Why, 1500) + "\n\n" + p.Text("cron.reply-again")})
+		answer(tgapi.Page{Text: render.Cut(bad.Why, 1500) + "\n\n" + p.Text("cron.reply-again")}, false)
 		return Answered
 	case errors.Is(err, orchestrator.ErrNoJob), errors.Is(err, orchestrator.ErrRepeated),
 		errors.Is(err, orchestrator.ErrJobConfigured):
@@ -92,32 +104,96 @@ func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) Re
 		s.o.Log.Error("change a job", "updates", r.By.Updates, "err", err)
 		page = tgapi.Page{Text: p.Text("cron.not-changed")}
 	}
-	answer(page)
-	if err := s.stopAwaiting(ctx, in, r.To); err != nil {
+	answer(page, err == nil)
+	if err := message.SaveValue(ctx, s.o.Journal, awaitedName(in, r.To), awaited{Last: last}); err != nil {
 		s.o.Log.Warn("forget an awaited reply", "updates", r.By.Updates, "err", err)
 	}
 	return Done
 }
 
-// changeByReply sets a field to the text of a reply, and returns the page of the changed job.
-func (s *Screen) changeByReply(ctx context.Context, r Reply, a awaited, field field) (tgapi.Page, error) {
-	in := r.By.Conversation
-	f := form{key: a.Key, by: r.By, job: orchestrator.Job{Conversation: in}}
-	_, isDraft := f.nonce()
-	if !isDraft {
-		st, err := s.find(ctx, in, a.Key)
-		if err != nil {
-			return tgapi.Page{}, err
-		}
-		f.job = st.Job
-	}
-	f, err := s.change(ctx, f, func(j *orchestrator.Job) error { return field.read(s.o.Jobs, j, r.Text) })
+// changeByReply sets a field to the text of a reply. It returns the page of the changed job, and the change.
+func (s *Screen) changeByReply(ctx context.Context, r Reply, a awaited, field field) (tgapi.Page, *replaced, error) {
+	f, err := s.formOf(ctx, r.By, a.Key)
 	if err != nil {
-		return tgapi.Page{}, err
+		return tgapi.Page{}, nil, err
 	}
-	if isDraft {
-		return s.draftPage(f.key, f.job)
+	last := &replaced{Update: message.UpdateOf(r.By), Key: a.Key, Field: a.Field}
+	f, err = s.change(ctx, f, func(j *orchestrator.Job) error {
+		field.part(*j, &last.Before)
+		return field.read(s.o.Jobs, j, r.Text)
+	})
+	if err != nil {
+		return tgapi.Page{}, nil, err
 	}
-	st, err := s.o.Jobs.Job(ctx, f.job.ID, in)
-	return s.jobPage(st), err
+	field.part(f.job, &last.After)
+	if _, isDraft := f.nonce(); isDraft {
+		page, err := s.draftPage(f.key, f.job)
+		return page, last, err
+	}
+	st, err := s.o.Jobs.Job(ctx, f.job.ID, r.By.Conversation)
+	return s.jobPage(st), last, err
+}
+
+// formOf returns the form for a saved job or a draft. The form of a draft has no job until it changes.
+func (s *Screen) formOf(ctx context.Context, by orchestrator.Press, key string) (form, error) {
+	f := form{key: key, by: by, job: orchestrator.Job{Conversation: by.Conversation}}
+	if _, isDraft := f.nonce(); isDraft {
+		return f, nil
+	}
+	st, err := s.find(ctx, by.Conversation, key)
+	f.job = st.Job
+	return f, err
+}
+
+// Undo restores the field that a message of the user replaced, unless the field has changed again since. question is
+// the ID of the message that asked for the field, and update is the update of the user's message. Undo returns a
+// sentence with the current value, or "" if the message replaced no field.
+func (s *Screen) Undo(ctx context.Context, by orchestrator.Press, question int, update int64) (string, error) {
+	p := s.o.Lang.Of(by.Conversation.Chat)
+	a, _, err := message.LoadValue[awaited](ctx, s.o.Journal, awaitedName(by.Conversation, question))
+	if err != nil || a.Last == nil || a.Last.Update != update {
+		return "", err
+	}
+	if s.o.Jobs == nil || !by.May(orchestrator.MakeSchedules) {
+		return "", nil
+	}
+	key := a.Last.Key
+	if nonce, isDraft := (pressed{key: key}).draft(); isDraft {
+		if _, err := s.loadDraft(ctx, by.Conversation, nonce); errors.Is(err, orchestrator.ErrRepeated) {
+			key = jobKey(draftJob(nonce)) // the user has added the job since
+		}
+	}
+	field, known := fieldOf(p, a.Last.Field)
+	f, err := s.formOf(ctx, by, key)
+	restored := false
+	if err == nil {
+		f, err = s.change(ctx, f, func(j *orchestrator.Job) error {
+			restored = known && a.Last.restore(field, j)
+			return nil
+		})
+	}
+	bad := (*orchestrator.BadJob)(nil)
+	switch {
+	case errors.As(err, &bad), !known:
+		return "", nil
+	case errors.Is(err, orchestrator.ErrNoJob), errors.Is(err, orchestrator.ErrJobConfigured):
+		return p.Text("cron.gone"), nil
+	case err != nil:
+		return "", err
+	case restored:
+		return p.Text("cron.restored", render.Cut(f.job.Name, nameShown), field.label, field.value(f.job)), nil
+	}
+	return p.Text("cron.stays", render.Cut(f.job.Name, nameShown), field.label, field.value(f.job)), nil
+}
+
+// restore sets the field to the value before the change. It returns false if the field has another value now than after
+// the change.
+func (r replaced) restore(field field, j *orchestrator.Job) bool {
+	var now orchestrator.Job
+	field.part(*j, &now)
+	if reflect.DeepEqual(r.Before, r.After) || !reflect.DeepEqual(now, r.After) && !reflect.DeepEqual(now, r.Before) {
+		return false
+	}
+	field.part(r.Before, j)
+	return true
 }

@@ -81,6 +81,7 @@ func (l linesField) field(p lang.Printer) field {
 			*l.at(&j.Rights) = list
 			return nil // EditJob and CheckJob validate the elements
 		},
+		part: part(func(j *orchestrator.Job) *[]string { return l.at(&j.Rights) }),
 		choices: []choice{{
 			label: l.noneButton,
 			set:   func(j *orchestrator.Job) { *l.at(&j.Rights) = nil },

@@ -78,13 +78,16 @@ func (s *Screen) read(ctx context.Context, by orchestrator.Press, request string
 }
 
 // Press handles a button of this package. data is the button's data without the action.
-func (s *Screen) Press(ctx context.Context, by orchestrator.Press, message int, data string) (tgapi.Answer, error) {
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, messageID int, data string) (tgapi.Answer, error) {
 	say := s.o.Lang.Of(by.Conversation.Chat)
 	button, ok := parseButton(data)
 	if !ok || s.o.Jobs == nil {
 		return tgapi.Stale(say), nil
 	}
-	p := press{pressed: button, by: by, message: message}
+	p := press{pressed: button, by: by, message: messageID}
+	if err := message.End(ctx, s.o.Journal, by); err != nil {
+		return tgapi.Answer{}, err
+	}
 	if p.op == opNew {
 		return s.showAnew(ctx, p)
 	}

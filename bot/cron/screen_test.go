@@ -21,6 +21,7 @@ import (
 	"ductor/cli"
 	"ductor/heartbeat"
 	"ductor/internal/store"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -222,7 +223,7 @@ func (r *rig) pressIn(chat int64, data string) {
 
 func (r *rig) reply(text string) {
 	answered := false
-	state := r.Reply(r.t.Context(), Reply{By: by(owner), To: r.message, Text: text}, func(p tgapi.Page) {
+	state := r.Reply(r.t.Context(), Reply{By: by(owner), To: r.message, Text: text}, func(p tgapi.Page, _ bool) {
 		answered = true
 		r.send(p)
 	})
@@ -257,6 +258,123 @@ func (r *rig) show(how string, p tgapi.Page) {
 			fmt.Fprintf(&r.out, " [%s]", b.Text)
 		}
 		r.out.WriteString("\n")
+	}
+}
+
+// After a tap on another message, the user's next message is no value for the field that the first message asks for.
+func TestAnotherButtonEndsTheWaitForAField(t *testing.T) {
+	expected := func(r *rig) int {
+		id, _, err := message.Expected(r.t.Context(), r.o.Journal.(message.Journal), by(owner))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		return id
+	}
+	withJobs(t, func(r *rig) {
+		for _, step := range []string{"/cron every day at 9 look", "[✏️ Change]", "[⚙️ More]", "[Quiet hours]"} {
+			r.do(step)
+		}
+		if got := expected(r); got != r.message {
+			t.Fatalf("message %d expects the hours", got)
+		}
+		r.do("> whenever")
+		if got := expected(r); got != r.message {
+			t.Errorf("after a bad value, message %d expects the hours", got)
+		}
+		for _, step := range []string{"/cron every day at 10 look", "[✏️ Change]", "[⚙️ More]", "[Retries]"} {
+			r.do(step)
+		}
+		if got := expected(r); got != 0 {
+			t.Errorf("after a tap on another message, message %d expects the hours", got)
+		}
+		r.do("[‹ Back]")
+		r.do("[Name]")
+		if got := expected(r); got != r.message {
+			t.Errorf("message %d expects the name", got)
+		}
+	})
+}
+
+func (r *rig) undo(role orchestrator.UserRole, question int, update int64) string {
+	r.t.Helper()
+	press := by(owner)
+	press.Role = role
+	text, err := r.Undo(r.t.Context(), press, question, update)
+	if err != nil {
+		r.t.Error(err)
+	}
+	return text
+}
+
+// TestUndo tests that a field gets back the value before a text, also if the user has added the job since. A field that
+// has changed again, and a text that changed nothing, stay as they are.
+func TestUndo(t *testing.T) {
+	const draft, saved = "/cron every day at 9 look", "[✅ Add]"
+	for name, c := range map[string]struct {
+		steps []string
+		text  string
+		then  []string
+		says  string
+	}{
+		"prompt":     {[]string{"[Prompt]"}, "fix the login", nil, "The job look is as before. Prompt: look"},
+		"schedule":   {[]string{"[Schedule]"}, "every hour", nil, "is as before. Schedule: every day at 9"},
+		"project":    {[]string{"[Project]"}, "/src/app", nil, "Project: same as the chat"},
+		"name":       {[]string{"[⚙️ More]", "[Name]"}, "fix the login", nil, "The job look is as before. Name: look"},
+		"time limit": {[]string{"[⚙️ More]", "[Time limit]"}, "2h", nil, "Time limit: same as the agent"},
+		"quiet":      {[]string{"[⚙️ More]", "[Quiet hours]"}, "22:00 to 7:00", nil, "is as before. Quiet hours: none"},
+		"rules":      {[]string{"[⚙️ More]", "[Rules]"}, "Bash(git status *)", nil, "is as before. Rules: none"},
+		"changed since": {[]string{"[⚙️ More]", "[Time limit]"}, "2h",
+			[]string{"[✏️ Edit]", "[⚙️ More]", "[Time limit]", "[1 h]"}, "so I left it as it is. Time limit: 1 h"},
+		"the same value": {[]string{"[Prompt]"}, "look", nil, "so I left it as it is. Prompt: look"},
+		"gone": {[]string{"[Prompt]"}, "fix", []string{"[🗑 Delete]", "[🗑 Yes, delete it]"},
+			"no longer exists"},
+	} {
+		for _, add := range []string{"before", "after", "never"} {
+			if add != "before" && c.then != nil {
+				continue
+			}
+			t.Run(name+", added "+add, func(t *testing.T) {
+				withJobs(t, func(r *rig) {
+					r.do(draft)
+					if add == "before" {
+						r.do(saved)
+						r.do("[✏️ Edit]")
+					} else {
+						r.do("[✏️ Change]")
+					}
+					for _, step := range c.steps {
+						r.do(step)
+					}
+					question := r.message
+					r.do("> " + c.text)
+					if add == "after" {
+						r.do(saved)
+					}
+					for _, step := range c.then {
+						r.do(step)
+					}
+					if got := r.undo(orchestrator.RoleUser, question, 1); got != "" {
+						t.Errorf("another text changed it: %q", got)
+					}
+					if got := r.undo(orchestrator.RoleMember, question, 0); got != "" {
+						t.Errorf("a member may change it: %q", got)
+					}
+					got, again := r.undo(orchestrator.RoleUser, question, 0), r.undo(orchestrator.RoleUser, question, 0)
+					if !strings.Contains(got, c.says) || again != got {
+						t.Errorf("it says %q, and again %q", got, again)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Each field that a text can set can also be restored.
+func TestEachTypedFieldCanBeRestored(t *testing.T) {
+	for _, f := range fields(lang.Printer{}) {
+		if (f.read == nil) != (f.part == nil) {
+			t.Errorf("field %s", f.label)
+		}
 	}
 }
 

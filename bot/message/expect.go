@@ -30,11 +30,15 @@ func Expect(by orchestrator.Press, now time.Time) Expectation {
 
 // expectationOf returns an Expectation that contains only a press.
 func expectationOf(by orchestrator.Press) Expectation {
-	e := Expectation{From: by.Person, Pressed: by.Arrived}
-	if len(by.Updates) > 0 {
-		e.Press = by.Updates[0]
+	return Expectation{From: by.Person, Pressed: by.Arrived, Press: UpdateOf(by)}
+}
+
+// UpdateOf returns the ID of the first update of a press or message. It returns 0 if there is none.
+func UpdateOf(by orchestrator.Press) int64 {
+	if len(by.Updates) == 0 {
+		return 0
 	}
-	return e
+	return by.Updates[0]
 }
 
 // Accepts reports whether a user's message counts as the expected text. It checks when the message arrived, not the
@@ -56,9 +60,15 @@ func (e Expectation) follows(m orchestrator.Press) bool {
 // conversation.
 type asking struct {
 	Expectation
-	Message int    `json:"message,omitempty"` // ID of the message; 0 if only its key is known
-	Key     string `json:"key,omitempty"`     // key of the message
-	Cleared bool   `json:"cleared,omitempty"` // set by Clear, whose press Expectation then contains
+	Message int         `json:"message,omitempty"` // ID of the message; 0 if only its key is known
+	Key     string      `json:"key,omitempty"`     // key of the message
+	Cleared bool        `json:"cleared,omitempty"` // set by Clear, whose press Expectation then contains
+	Ended   Expectation `json:"ended,omitzero"`    // set by End, whose press it contains
+}
+
+// accepts is like Expectation.Accepts, but rejects messages after the press that was passed to End.
+func (a asking) accepts(m orchestrator.Press) bool {
+	return a.Accepts(m) && (a.Ended == Expectation{} || a.Ended.follows(m))
 }
 
 func askingKey(in orchestrator.ConversationID, user orchestrator.PersonID) string {
@@ -76,6 +86,18 @@ func (e Expectation) Save(ctx context.Context, in orchestrator.CardStore, conver
 func Clear(ctx context.Context, in orchestrator.CardStore, by orchestrator.Press) error {
 	cleared := asking{Expectation: expectationOf(by), Cleared: true}
 	return SaveValue(ctx, in, askingKey(by.Conversation, by.Person), cleared)
+}
+
+// End ends the last expectation of a user, because the user does something else, such as a command. A reply to the
+// message that asks still counts as the text. Unlike Clear, End does not affect older approvals and questions of the
+// agent. End does nothing if the bot asked after by.
+func End(ctx context.Context, in orchestrator.CardStore, by orchestrator.Press) error {
+	a, _, err := LoadValue[asking](ctx, in, askingKey(by.Conversation, by.Person))
+	if err != nil || !a.accepts(by) {
+		return err
+	}
+	a.Ended = expectationOf(by)
+	return SaveValue(ctx, in, askingKey(by.Conversation, by.Person), a)
 }
 
 // Journal finds messages, and stores which of them ask for a text.
@@ -97,7 +119,7 @@ func Expected(ctx context.Context, in Journal, m orchestrator.Press) (id int, si
 		return 0, time.Time{}, err
 	case a.Cleared && !a.follows(m):
 		return 0, a.Pressed, nil
-	case !a.Accepts(m):
+	case !a.accepts(m):
 		return 0, time.Time{}, nil
 	case a.Key == "":
 		return a.Message, a.Pressed, nil

@@ -88,3 +88,48 @@ func TestAnExpectationIsCleared(t *testing.T) {
 		}
 	}
 }
+
+// After End, the user's later messages are no texts that the bot asked for before. Messages that arrived before End, and
+// questions that the bot asked after it, are not affected. End changes nothing after Clear.
+func TestAnExpectationEnds(t *testing.T) {
+	const user, question = 7, 20
+	in := orchestrator.ConversationID{Chat: 1}
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	at := func(update int64, after time.Duration) orchestrator.Press {
+		return orchestrator.Press{Conversation: in, Person: user, Updates: []int64{update}, Arrived: now.Add(after)}
+	}
+	for name, c := range map[string]struct {
+		end, message orchestrator.Press
+		expected     bool
+	}{
+		"next message":         {at(6, time.Second), at(7, 2*time.Second), false},
+		"same batch":           {at(6, time.Second), at(7, time.Second), false},
+		"message before End":   {at(7, 2*time.Second), at(6, time.Second), true},
+		"same batch, before":   {at(7, time.Second), at(6, time.Second), true},
+		"End before the press": {at(4, 0), at(6, time.Second), true},
+		"End after patience":   {at(6, patience+time.Second), at(7, patience-time.Second), true},
+	} {
+		journal := bottest.NewJournal()
+		if err := End(t.Context(), journal, c.end); err != nil {
+			t.Errorf("%s: without a question: %v", name, err)
+		}
+		if err := Expect(at(5, 0), now).Save(t.Context(), journal, in, question, ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := End(t.Context(), journal, c.end); err != nil {
+			t.Fatal(err)
+		}
+		if id, _, err := Expected(t.Context(), journal, c.message); err != nil || c.expected != (id == question) {
+			t.Errorf("%s: message %d expects it, %v", name, id, err)
+		}
+		if err := Clear(t.Context(), journal, at(5, 0)); err != nil {
+			t.Fatal(err)
+		}
+		if err := End(t.Context(), journal, c.end); err != nil {
+			t.Fatal(err)
+		}
+		if id, since, err := Expected(t.Context(), journal, c.message); id != 0 || !since.Equal(now) || err != nil {
+			t.Errorf("%s: after Clear, message %d expects it since %v, %v", name, id, since, err)
+		}
+	}
+}

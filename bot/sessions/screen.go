@@ -74,13 +74,16 @@ func (s *Screen) Rename(ctx context.Context, by orchestrator.Press, title string
 }
 
 // Press handles a button of this package. data is the button's data without the action.
-func (s *Screen) Press(ctx context.Context, by orchestrator.Press, message int, data string) (tgapi.Answer, error) {
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, messageID int, data string) (tgapi.Answer, error) {
 	say := s.o.Lang.Of(by.Conversation.Chat)
 	p, ok := parseButton(data)
 	if !ok {
 		return tgapi.Stale(say), nil
 	}
-	a, err := s.act(ctx, by, message, p)
+	if err := message.End(ctx, s.o.Journal, by); err != nil {
+		return tgapi.Answer{}, err
+	}
+	a, err := s.act(ctx, by, messageID, p)
 	switch {
 	case errors.Is(err, orchestrator.ErrNoSession), errors.Is(err, orchestrator.ErrElsewhere),
 		errors.Is(err, orchestrator.ErrNoTurn):

@@ -286,31 +286,115 @@ func TestRenameOnThePageOfASession(t *testing.T) {
 	r.press("Old")
 	r.press("Rename")
 	r.shows(`Reply to this message with the new title of "Old".`)
-	if _, _, ok, err := r.screen.Replied(t.Context(), owner, question+1, "another message"); ok || err != nil {
+	if _, ok, err := r.screen.Replied(t.Context(), owner, question+1, "another message"); ok || err != nil {
 		t.Errorf("a reply to another message is taken, %v", err)
 	}
 	member := owner
 	member.Role = orchestrator.RoleMember
-	if _, _, ok, err := r.screen.Replied(t.Context(), member, question, "by a member"); ok || err != nil {
+	if _, ok, err := r.screen.Replied(t.Context(), member, question, "by a member"); ok || err != nil {
 		t.Errorf("a reply of a member is taken, %v", err)
 	}
-	answer, page, ok, err := r.screen.Replied(t.Context(), owner, question, "New")
-	if !ok || err != nil || answer != "This session is now called: New" || !strings.HasPrefix(page.Text, "New\n") {
-		t.Errorf("it says %q, %v, and shows %q, %v", answer, ok, page.Text, err)
+	renamed, ok, err := r.screen.Replied(t.Context(), owner, question, "New")
+	says, shows := renamed.Answer, renamed.Page.Text
+	if !ok || err != nil || !renamed.Done || says != "This session is now called: New" ||
+		!strings.HasPrefix(shows, "New\n") {
+		t.Errorf("it says %q, %v, and shows %q, %v", says, ok, shows, err)
 	}
 	// If ductor dies before the reply is marked as handled, the same reply comes again. It must not become a prompt.
-	if _, _, ok, err := r.screen.Replied(t.Context(), owner, question, "New"); !ok || err != nil {
+	if _, ok, err := r.screen.Replied(t.Context(), owner, question, "New"); !ok || err != nil {
 		t.Errorf("the repeated reply is taken: %v, %v", ok, err)
 	}
-	r.must(r.screen.StopAsking(t.Context(), here, question))
-	if _, _, ok, err := r.screen.Replied(t.Context(), owner, question, "once more"); ok || err != nil {
+	r.must(r.screen.Settle(t.Context(), here, question, renamed))
+	if _, ok, err := r.screen.Replied(t.Context(), owner, question, "once more"); ok || err != nil {
 		t.Errorf("a second reply is taken, %v", err)
 	}
 	r.press("Back")
 	r.press("Rename")
+	r.must(r.db.DeleteSession(t.Context(), "s1"))
+	renamed, ok, err = r.screen.Replied(t.Context(), owner, question, "too late")
+	if !ok || err != nil || renamed.Done {
+		t.Errorf("a title for a deleted session: %+v, %t, %v", renamed, ok, err)
+	}
 	r.press("Back")
-	if _, _, ok, err := r.screen.Replied(t.Context(), owner, question, "after Back"); ok || err != nil {
+	if _, ok, err := r.screen.Replied(t.Context(), owner, question, "after Back"); ok || err != nil {
 		t.Errorf("a reply after Back is taken, %v", err)
+	}
+}
+
+// A session gets back the title that a text replaced, unless it was renamed again or deleted since.
+func TestUndoRename(t *testing.T) {
+	for name, c := range map[string]struct {
+		since func(r *rig) error
+		role  orchestrator.UserRole
+		says  string
+		title string
+	}{
+		"restored":    {nil, orchestrator.RoleUser, "This session has its old title again: Old", "Old"},
+		"by a member": {nil, orchestrator.RoleMember, "", "New"},
+		"renamed since": {func(r *rig) error {
+			s, err := r.db.Session(t.Context(), "s1")
+			s.Title = "Newer"
+			return errors.Join(err, r.db.SaveSession(t.Context(), s))
+		}, orchestrator.RoleUser, "This session is now called: Newer", "Newer"},
+		"deleted since": {func(r *rig) error { return r.db.DeleteSession(t.Context(), "s1") },
+			orchestrator.RoleUser, "no longer exists", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.session(here, "s1", "Old", [2]string{"first?", "one"})
+			r.session(here, "s2", "Current", [2]string{"second?", "two"})
+			r.command("")
+			r.press("Old")
+			r.press("Rename")
+			sent := owner
+			sent.Updates = []int64{4}
+			renamed, ok, err := r.screen.Replied(t.Context(), sent, question, "New")
+			if !ok || err != nil {
+				t.Fatal(renamed, ok, err)
+			}
+			r.must(r.screen.Settle(t.Context(), here, question, renamed))
+			if c.since != nil {
+				r.must(c.since(r))
+			}
+			by := owner
+			by.Role = c.role
+			if got, err := r.screen.Undo(t.Context(), by, question, 5); got != "" || err != nil {
+				t.Errorf("another text changed it: %q, %v", got, err)
+			}
+			for range 2 {
+				got, err := r.screen.Undo(t.Context(), by, question, 4)
+				if !strings.Contains(got, c.says) || (got == "") != (c.says == "") || err != nil {
+					t.Errorf("it says %q, %v", got, err)
+				}
+			}
+			if s, _ := r.db.Session(t.Context(), "s1"); s.Title != c.title {
+				t.Errorf("the title is %q", s.Title)
+			}
+		})
+	}
+}
+
+// After a tap on another button, the user's next message is no title.
+func TestAnotherButtonEndsTheWaitForATitle(t *testing.T) {
+	r := newRig(t)
+	r.session(here, "s1", "Old", [2]string{"first?", "one"})
+	expected := func() int {
+		t.Helper()
+		id, _, err := message.Expected(t.Context(), r.db, owner)
+		r.must(err)
+		return id
+	}
+	r.command("")
+	r.press("Old")
+	r.press("Rename")
+	if got := expected(); got != question {
+		t.Errorf("message %d expects the title", got)
+	}
+	if _, err := r.screen.Press(t.Context(), owner, question+1, "l::"); err != nil {
+		t.Fatal(err)
+	}
+	if got := expected(); got != 0 {
+		t.Errorf("after a tap on another message, message %d expects the title", got)
 	}
 }
 

@@ -39,6 +39,10 @@ type Options struct {
 	Journal Journal
 	Submit  func(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error)
 	Lang    *lang.Choices
+	// Undo restores the value that a text replaced. question is the ID of the message in which the bot asked for the
+	// text, and update is the text's update. Undo returns a sentence that names the value that applies now, or "" if it
+	// finds none.
+	Undo func(ctx context.Context, by orchestrator.Press, question int, update int64) string
 }
 
 // Screen asks users about transcripts and answers. The texts are stored in the database until the user decides, so the
@@ -51,18 +55,24 @@ func New(o Options) *Screen { return &Screen{o} }
 
 // waiting describes a transcript that the user has neither sent nor discarded. It is stored in the database.
 type waiting struct {
-	Person  orchestrator.PersonID `json:"person"`
-	Of      orchestrator.RightsOf `json:"of"`
-	Before  string                `json:"before"` // part of the prompt before the transcript
-	Text    string                `json:"text"`
-	Arrived time.Time             `json:"arrived"`
-	Taken   int64                 `json:"taken"` // ID of the update with the user's decision; 0 until then
+	Person orchestrator.PersonID `json:"person"`
+	Of     orchestrator.RightsOf `json:"of"`
+	Before string                `json:"before"` // part of the prompt before the transcript
+	Text   string                `json:"text"`
+	Taken  int64                 `json:"taken"` // ID of the update with the user's decision; 0 until then
 
-	Expected bool `json:"expected,omitempty"` // see Screen.Expected
+	Expected *expected `json:"asked,omitempty"` // nil if the bot had not asked for the text
 
 	Attachments []orchestrator.Attachment `json:"attachments,omitempty"`
 	PartOf      int                       `json:"part_of,omitempty"`
 	Wants       orchestrator.Wants        `json:"wants"`
+}
+
+// expected describes a text for which the bot had asked.
+type expected struct {
+	Arrived  time.Time `json:"arrived"`
+	Update   int64     `json:"update"`
+	Question int       `json:"question,omitempty"` // ID of the message that asked; 0 if the bot could not use the text
 }
 
 // Prefixes of database keys, for transcripts and for answers to questions.
@@ -78,17 +88,27 @@ func keyOf(in orchestrator.ConversationID, spoken int) string {
 // Answered stores a text that was used as the answer to a question or as the reason of a denial. It returns the notice
 // about this, with a button that sends the text as a prompt.
 func (s *Screen) Answered(ctx context.Context, p orchestrator.Prompt) (orchestrator.Message, error) {
-	return s.offer(ctx, p, waiting{}, "transcript.was-answer")
+	return s.offer(ctx, p, nil, s.Lang.Of(p.Conversation.Chat).Text("transcript.was-answer"))
 }
 
-// Expected is like Answered, for a text for which the bot has asked.
-func (s *Screen) Expected(ctx context.Context, p orchestrator.Prompt) (orchestrator.Message, error) {
-	return s.offer(ctx, p, waiting{Expected: true}, "transcript.was-expected")
+// Expected is like Answered, for a text for which the bot has asked in the message with the ID question.
+func (s *Screen) Expected(ctx context.Context, p orchestrator.Prompt, question int) (orchestrator.Message, error) {
+	return s.offer(ctx, p, expectedOf(p, question), s.Lang.Of(p.Conversation.Chat).Text("transcript.was-expected"))
 }
 
-func (s *Screen) offer(ctx context.Context, p orchestrator.Prompt, w waiting,
-	notice lang.Key) (orchestrator.Message, error) {
-	w.Person, w.Of, w.Text, w.Arrived = p.Person, p.Rights.Of, p.Text, p.Arrived
+// Refused is like Expected, for a text that the bot could not use. The notice contains the reason.
+func (s *Screen) Refused(ctx context.Context, p orchestrator.Prompt, why string) (orchestrator.Message, error) {
+	return s.offer(ctx, p, expectedOf(p, 0), why)
+}
+
+func expectedOf(p orchestrator.Prompt, question int) *expected {
+	update := message.UpdateOf(orchestrator.Press{Updates: p.Updates})
+	return &expected{Arrived: p.Arrived, Update: update, Question: question}
+}
+
+func (s *Screen) offer(ctx context.Context, p orchestrator.Prompt, text *expected,
+	notice string) (orchestrator.Message, error) {
+	w := waiting{Person: p.Person, Of: p.Rights.Of, Text: p.Text, Expected: text}
 	key := fmt.Sprint(answerPrefix, p.Conversation.Key(), "/", p.Message)
 	if err := message.SaveValue(ctx, s.Journal, key, w); err != nil {
 		return orchestrator.Message{}, err
@@ -96,8 +116,8 @@ func (s *Screen) offer(ctx context.Context, p orchestrator.Prompt, w waiting,
 	say := s.Lang.Of(p.Conversation.Chat)
 	button := tgapi.NewButton(say.Text("transcript.no-prompt"), Action, opPrompt+strconv.Itoa(p.Message))
 	m := message.Compose(p.Conversation, message.Content{
-		Text: render.Plain(say.Text(notice)), Keyboard: tgapi.Keyboard{{button}}, ReplyTo: p.Message,
-		Silent: true,
+		Text: render.Plain(notice), Keyboard: tgapi.Keyboard{{button}}, ReplyTo: p.Message,
+		Silent: text == nil || text.Question != 0,
 	})
 	m.Key = key
 	return m, nil
@@ -112,7 +132,7 @@ func (s *Screen) Ask(ctx context.Context, p orchestrator.Prompt, wants orchestra
 	if !last {
 		before, transcript = "", p.Text
 	}
-	w := waiting{Person: p.Person, Of: p.Rights.Of, Before: before, Text: transcript, Arrived: p.Arrived,
+	w := waiting{Person: p.Person, Of: p.Rights.Of, Before: before, Text: transcript,
 		Attachments: p.Attachments, PartOf: p.PartOf, Wants: wants}
 	if err := message.SaveValue(ctx, s.Journal, keyOf(p.Conversation, p.Message), w); err != nil {
 		return orchestrator.Message{}, err
@@ -165,6 +185,13 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	case by.Person != w.Person && !by.May(orchestrator.ActAsChat):
 		return a, orchestrator.ErrNotAllowed
 	}
+	if w.Expected != nil { // the bot may still wait for another value, but not from the user's next message
+		sent := orchestrator.Press{Conversation: by.Conversation, Person: w.Person, Arrived: w.Expected.Arrived,
+			Updates: []int64{w.Expected.Update}}
+		if err := message.End(ctx, s.Journal, sent); err != nil {
+			return a, err
+		}
+	}
 	w.Taken = by.Updates[0]
 	if err := message.SaveValue(ctx, s.Journal, key, w); err != nil {
 		return a, err
@@ -176,10 +203,10 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	}
 	receipt, err := s.Submit(ctx, orchestrator.Prompt{
 		Conversation: by.Conversation, Person: w.Person, Text: w.Before + w.Text, Message: spoken, Updates: by.Updates,
-		Rights: orchestrator.Rights{Of: w.Of}, Arrived: w.Arrived, Attachments: w.Attachments, PartOf: w.PartOf,
+		Rights: orchestrator.Rights{Of: w.Of}, Arrived: by.Arrived, Attachments: w.Attachments, PartOf: w.PartOf,
 	}, w.Wants)
-	if err == nil && !receipt.Full && w.Expected {
-		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("transcript.runs-too")}}, nil
+	if err == nil && !receipt.Full && w.Expected != nil {
+		return tgapi.Answer{Edit: tgapi.Page{Text: s.undo(ctx, by, *w.Expected)}}, nil
 	}
 	if err == nil && !receipt.Full && isAnswer {
 		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("transcript.runs-as-prompt")}}, nil
@@ -193,6 +220,18 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 		err = saved
 	}
 	return a, err
+}
+
+// undo restores what an expected text replaced, and returns a text about it.
+func (s *Screen) undo(ctx context.Context, by orchestrator.Press, e expected) string {
+	p := s.Lang.Of(by.Conversation.Chat)
+	if e.Question == 0 {
+		return p.Text("transcript.runs")
+	}
+	if restored := s.Undo(ctx, by, e.Question, e.Update); restored != "" {
+		return p.Text("transcript.runs") + "\n" + restored
+	}
+	return p.Text("transcript.runs-too")
 }
 
 // Edited handles an edit of a voice message's caption: the new caption replaces the transcript, unless the user has

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"ductor/bot/bottest"
 	"ductor/orchestrator"
@@ -103,6 +104,29 @@ func TestAConfirmedMessageIsComplete(t *testing.T) {
 		got := d.prompts[0]
 		if got.Text != text || !slices.Equal(got.Attachments, files) || got.PartOf != 7 || d.wants[0].Model != "m" {
 			t.Errorf("submitted %+v, %+v", got, d.wants)
+		}
+	}
+}
+
+// A prompt arrives when the user presses the button. Its turn took no time before.
+func TestAPromptArrivesWithThePress(t *testing.T) {
+	d := &desk{}
+	s := New(Options{Journal: bottest.NewJournal(), Submit: d.submit})
+	sent := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	p := orchestrator.Prompt{Conversation: here, Person: 1, Message: 9, Text: "hello", Arrived: sent}
+	_, spoken := s.Ask(t.Context(), p, orchestrator.Wants{}, "hello")
+	_, answered := s.Answered(t.Context(), p)
+	if err := errors.Join(spoken, answered); err != nil {
+		t.Fatal(err)
+	}
+	pressed := press(1, 2, "")
+	pressed.Arrived = sent.Add(time.Minute)
+	for i, data := range []string{"s9", "p9"} {
+		if _, err := s.Press(t.Context(), pressed, data); err != nil || len(d.prompts) != i+1 {
+			t.Fatalf("%s: %d prompts, %v", data, len(d.prompts), err)
+		}
+		if got := d.prompts[i].Arrived; !got.Equal(pressed.Arrived) {
+			t.Errorf("%s: the prompt arrived at %v", data, got)
 		}
 	}
 }

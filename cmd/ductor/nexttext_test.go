@@ -12,7 +12,7 @@ import (
 )
 
 // After a button that asks for the name of a job, the user's next message is the name, although it is no reply, also
-// after a restart. A button makes a prompt of it.
+// after a restart. A button makes a prompt of it and restores the name.
 func TestTheNextMessageIsTheTextThatWasAskedFor(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) { cfg.Permissions.Mode = "bypass" })
 	town.say(`/cron every weekday at 8:30 [[text "the CI is green"]]`)
@@ -26,7 +26,7 @@ func TestTheNextMessageIsTheTextThatWasAskedFor(t *testing.T) {
 	town.await("New job: CI report")
 	town.await("I used this as the text that I asked you for.")
 	town.press("✖ No, a new prompt")
-	town.await("It runs as a prompt, too.")
+	town.await("is as before. Name:")
 	town.awaitDone(1)
 	town.await("it runs as a prompt")
 }
@@ -57,14 +57,15 @@ func TestAnEarlierVoiceMessageIsNotTheTextThatWasAskedFor(t *testing.T) {
 // question, and the message after that is the name.
 func TestTheNextMessageAnswersTheNewestQuestion(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) { cfg.Agents.Default = "codex" })
+	town.say("/status")
+	idle := town.await("Nothing is running")
 	town.say(`/cron every weekday at 8:30 [[text "the CI is green"]]`)
 	town.press("✏️ Change")
 	town.press("⚙️ More")
 	town.press("Name")
 	town.await("Reply to this message with its new name.")
-	town.say("/status")
 	town.chat.Person().Send(town.chat, `[[start]] [[question "Which database?" echo=1]] [[text " is the answer"]]`,
-		telegram.ReplyTo(town.await("Nothing is running").ID))
+		telegram.ReplyTo(idle.ID))
 	asked := town.awaitButton("✖ Don't answer")
 	town.awaitKnown(asked)
 	town.say("MariaDB")
@@ -79,14 +80,15 @@ func TestTheNextMessageAnswersTheNewestQuestion(t *testing.T) {
 // reply to the question still does.
 func TestTheNextMessageAfterNewStartsASession(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) { cfg.Agents.Default = "codex" })
+	town.say("/status")
+	idle := town.await("Nothing is running")
 	town.say(`/cron every weekday at 8:30 [[text "the CI is green"]]`)
 	town.press("✏️ Change")
 	town.press("⚙️ More")
 	town.press("Name")
 	town.await("Reply to this message with its new name.")
-	town.say("/status")
 	town.chat.Person().Send(town.chat, `[[start]] [[question "Which database?" echo=1]] [[text " is the answer"]]`,
-		telegram.ReplyTo(town.await("Nothing is running").ID))
+		telegram.ReplyTo(idle.ID))
 	asked := town.awaitButton("✖ Don't answer")
 	town.awaitKnown(asked)
 	town.say("/new")
