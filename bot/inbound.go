@@ -271,6 +271,23 @@ func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int,
 	return h.restarts.offer(ctx, in, message, text)
 }
 
+// EditedToCommand implements updates.Handler. The reply says that the prompt runs with its old text. If the prompt still
+// waits, the reply has a button to cancel it.
+func (h *handlers) EditedToCommand(ctx context.Context, in *updates.Message, first int) bool {
+	p := h.commands.lang.Of(in.Conversation.Chat)
+	var k tgapi.Keyboard
+	if turn, waits := h.callbacks.queue.waiting(in.Conversation, first); waits {
+		k = tgapi.Keyboard{{turnButtons{p}.Cancel(turn)}}
+	} else {
+		st, err := h.desk.Status(ctx, in.Conversation)
+		if err != nil || st.Running == nil || st.Running.Message != first {
+			return false
+		}
+	}
+	h.finisher.Tell(ctx, in.Conversation, in.ID, in.Updates, p.Text("bot.edited-to-command"), k)
+	return true
+}
+
 // Heard implements updates.Handler. It asks the user to confirm the transcript if Options.Confirm is set.
 func (h *handlers) Heard(ctx context.Context, in *updates.Message, p orchestrator.Prompt, w orchestrator.Wants) bool {
 	if !h.confirms {

@@ -33,6 +33,9 @@ type Handler interface {
 	// Edited is called if a user edits a prompt that has left the queue. first is the ID of the prompt's first message,
 	// and text is the new text of the prompt. Edited returns false if it ignores the edit.
 	Edited(ctx context.Context, in *Message, first int, text string) bool
+	// EditedToCommand is called if a user makes a command of a prompt by an edit. The command does not run. first is the
+	// ID of the prompt's first message. EditedToCommand returns false if the prompt neither waits nor runs.
+	EditedToCommand(ctx context.Context, in *Message, first int) bool
 	// Moved transfers the conversations of a group to the group's new chat ID.
 	Moved(ctx context.Context, from, to int64) error
 }

@@ -164,6 +164,20 @@ func (m *mergeMemory) remember(parts []*Message) {
 	m.recent = append(m.recent, parts)
 }
 
+// first returns the ID of the first message of the prompt to which a message belongs.
+func (m *mergeMemory) first(in *Message) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, parts := range m.recent {
+		for _, p := range parts {
+			if p.Conversation == in.Conversation && p.ID == in.ID {
+				return parts[0].ID
+			}
+		}
+	}
+	return in.ID
+}
+
 // edited returns the new text of a prompt after the user has edited one of its messages, and the ID of the prompt's
 // first message.
 func (m *mergeMemory) edited(in *Message) (message int, text string) {

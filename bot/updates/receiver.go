@@ -325,27 +325,32 @@ func (r *receiver) acknowledge(in *Message) {
 // edit changes the text of a queued prompt after the user edited its message. If the turn has already started, or the
 // message was not a prompt, edit passes the message to Handler.Edited. It returns the same errors as handle.
 func (r *receiver) edit(ctx context.Context, t *task, in *Message) error {
-	if _, is := ParseCommand(in.Plain); !is {
-		ctx, cancel := context.WithTimeout(ctx, submitPatience)
-		defer cancel()
-		_, _ = r.cutModelName(ctx, in) // ignore the settings: an edit does not change the model
-		r.addSubject(ctx, in)
-		message, text := r.merged.edited(in)
-		changed, err := r.turns.EditQueued(ctx, in.Conversation, message, text)
-		switch {
-		case errors.Is(err, orchestrator.ErrShutdown):
-			return nil
-		case ofDisk(err):
-			return err
-		case err != nil:
-			r.log.Error("edit queued prompt", "updates", t.updates, "err", err)
-			r.finisher.Refuse(ctx, in, r.lang.Of(t.conv.Chat).Text("updates.edit-not-stored"))
-			return nil
-		case changed && r.reactions():
-			r.feedback.React(in.Conversation, in.ID, editEmoji, 0)
-		case !changed && in.Role.May(orchestrator.ActAsChat) && r.handler.Edited(ctx, in, message, text):
-			return nil
+	ctx, cancel := context.WithTimeout(ctx, submitPatience)
+	defer cancel()
+	first := r.merged.first(in)
+	if _, is := ParseCommand(in.Plain); is && first == in.ID {
+		if !r.handler.EditedToCommand(ctx, in, first) {
+			r.finisher.Finish(ctx, t.updates)
 		}
+		return nil
+	}
+	_, _ = r.cutModelName(ctx, in) // ignore the settings: an edit does not change the model
+	r.addSubject(ctx, in)
+	message, text := r.merged.edited(in)
+	changed, err := r.turns.EditQueued(ctx, in.Conversation, message, text)
+	switch {
+	case errors.Is(err, orchestrator.ErrShutdown):
+		return nil
+	case ofDisk(err):
+		return err
+	case err != nil:
+		r.log.Error("edit queued prompt", "updates", t.updates, "err", err)
+		r.finisher.Refuse(ctx, in, r.lang.Of(t.conv.Chat).Text("updates.edit-not-stored"))
+		return nil
+	case changed && r.reactions():
+		r.feedback.React(in.Conversation, in.ID, editEmoji, 0)
+	case !changed && in.Role.May(orchestrator.ActAsChat) && r.handler.Edited(ctx, in, message, text):
+		return nil
 	}
 	r.finisher.Finish(ctx, t.updates)
 	return nil

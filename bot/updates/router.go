@@ -222,11 +222,11 @@ func (r *Router) message(ctx context.Context, a *arrival, m *wireMessage) fate {
 		return r.unsupported(ctx, a.Update, m, in)
 	}
 	if c := a.command; c != nil && !in.sent.forwarded && (c.spec.isAbort() || !r.follower.inside(in)) {
+		as := asCommand
 		if c.spec.isTurn(c.Command) {
-			r.follower.seen.remember(m, "")
-		} else {
-			r.follower.seen.remember(m, m.Text)
+			as = asTurn
 		}
+		r.follower.seen.remember(m, as)
 		r.noteLanguage(ctx, m.From, m)
 		if c.To != "" && !r.me.is(c.To) || !c.known && !in.Private && c.To == "" {
 			return ignore // the command is for another bot
@@ -238,7 +238,7 @@ func (r *Router) message(ctx context.Context, a *arrival, m *wireMessage) fate {
 	if !r.isForBot(m, in) {
 		return r.queueAlbumPart(ctx, t)
 	}
-	r.follower.seen.remember(m, "")
+	r.follower.seen.remember(m, asPrompt)
 	r.noteLanguage(ctx, m.From, m)
 	if !in.Role.May(orchestrator.SendPrompts) {
 		return r.refuse(ctx, in, r.lang.Of(in.Conversation.Chat).Text(Refusal(in.Role)))
@@ -323,20 +323,23 @@ func (r *Router) explainSpeech(ctx context.Context, in *Message) fate {
 	return r.refuse(ctx, in, r.lang.Of(in.Conversation.Chat).Text("updates.no-transcriber"))
 }
 
-// edit handles an edited message. If seen.isNew returns true, the message is handled as if it were new. Otherwise the
-// receiver changes the prompt of the message, if the prompt is still queued. edit ignores messages without text,
-// because Telegram reports a live location as an edit every few seconds.
+// edit handles an edited message. If seen.isNew returns true, or if the message is now an abort, it is handled as if it
+// were new. Otherwise the receiver changes the prompt of the message, if the prompt is still queued. edit ignores
+// messages without text, because Telegram reports a live location as an edit every few seconds.
 func (r *Router) edit(ctx context.Context, a *arrival, m *wireMessage) fate {
-	if r.follower.seen.isNew(m) {
+	in, was := a.in, r.follower.seen.was(m)
+	switch {
+	case was.as == asCommand && was.isSame(m):
+		return ignore
+	case r.follower.seen.isNew(m), a.command != nil && a.command.spec.isAbort():
 		return r.message(ctx, a, m)
 	}
-	in := a.in
 	in.sent.edited = true
 	if m.Text == "" && m.Caption == "" || !in.Role.May(orchestrator.SendPrompts) {
 		return ignore
 	}
 	// An edit of a split command would lose its other parts.
-	if c := a.command; c != nil && !in.sent.ofPaste() && c.spec.isTurn(c.Command) {
+	if c := a.command; c != nil && was.as != asPrompt && !in.sent.ofPaste() && c.spec.isTurn(c.Command) {
 		if formatted, is := ParseCommand(in.Text); is {
 			in.Text, in.Plain = formatted.Args, c.Args
 		}
