@@ -64,6 +64,11 @@ var _ updates.Handler = (*handlers)(nil)
 // Command implements updates.Handler.
 func (h *handlers) Command(name string) (updates.CommandSpec, bool) { return h.commands.find(name) }
 
+// NewSession implements updates.Handler.
+func (h *handlers) NewSession(ctx context.Context, in *updates.Message) error {
+	return h.commands.endSession(ctx, in)
+}
+
 // Stop implements updates.Handler.
 func (h *handlers) Stop(ctx context.Context, a updates.Abort) { h.commands.stop(ctx, a) }
 

@@ -16,6 +16,8 @@ type Handler interface {
 	Command(name string) (CommandSpec, bool)
 	// Press handles a button that a user pressed.
 	Press(ctx context.Context, p Press)
+	// NewSession ends the session of the conversation, so that the message starts a new one.
+	NewSession(ctx context.Context, in *Message) error
 	// Stop stops everything that runs in a conversation.
 	Stop(ctx context.Context, a Abort)
 	// Reply is called for a message that is not a command, before it becomes a prompt. Reply handles the message if the

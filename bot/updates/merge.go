@@ -91,6 +91,9 @@ func continues(last, in *Message) bool {
 	if in.sent.album != "" && in.sent.album == last.sent.album {
 		return true
 	}
+	if in.sent.newSession {
+		return false
+	}
 	apart := in.sent.date - last.sent.date
 	next := in.ID == last.ID+1 || last.sent.ofPaste() && in.ID > last.ID
 	answers := in.ReplyTo != 0 || in.Context != "" && !in.sent.forwarded

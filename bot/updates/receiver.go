@@ -54,6 +54,15 @@ func (r *receiver) handle(ctx context.Context, q *queue, t *task, parts []*Messa
 		}
 		return nil
 	}
+	for _, p := range parts {
+		switch {
+		case p.sent.refusal == "":
+		case q.commit(t):
+			return r.refuse(ctx, t, p, p.sent.refusal)
+		default:
+			return nil
+		}
+	}
 	files, err := r.fetch(ctx, q, t, parts)
 	if errors.Is(err, errLeft) || ctx.Err() != nil || !q.commit(t) {
 		return nil
@@ -63,7 +72,8 @@ func (r *receiver) handle(ctx context.Context, q *queue, t *task, parts []*Messa
 		return r.refuse(ctx, t, parts[0], r.sentence(r.lang.Of(q.id.Chat), err))
 	}
 	first := parts[0]
-	if !first.sent.forwarded && first.Role.May(orchestrator.ActAsChat) && r.answered(ctx, t, parts, files) {
+	mayAnswer := !first.sent.forwarded && !startsSession(parts) && first.Role.May(orchestrator.ActAsChat)
+	if mayAnswer && r.answered(ctx, t, parts, files) {
 		return nil
 	}
 	if first.sent.reply != nil && first.sent.reply.file != nil {
@@ -221,6 +231,10 @@ func isSpoken(parts []*Message) bool {
 	return slices.ContainsFunc(parts, func(p *Message) bool { return p.sent.file != nil && p.sent.file.kind == speech })
 }
 
+func startsSession(parts []*Message) bool {
+	return slices.ContainsFunc(parts, func(p *Message) bool { return p.sent.newSession })
+}
+
 // submit stores the messages as one turn, and marks their updates as handled in the same transaction. It returns the
 // same errors as handle.
 func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files []orchestrator.Attachment) error {
@@ -234,7 +248,10 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 		return r.refuse(ctx, t, first, p.Text("common.not-for-members"))
 	}
 	r.addSubject(ctx, first)
-	of := r.recent.promptOf(first)
+	var of sentPrompt // the earlier prompt to which the messages belong
+	if !startsSession(parts) {
+		of = r.recent.promptOf(first)
+	}
 	if len(of.parts) > 0 {
 		wants = of.wants
 	}
@@ -244,6 +261,17 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	}
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
 	defer cancel()
+	if startsSession(parts) {
+		switch err := r.handler.NewSession(ctx, first); {
+		case errors.Is(err, orchestrator.ErrShutdown):
+			return nil
+		case ofDisk(err):
+			return err
+		case err != nil:
+			r.log.Error("start a session", "updates", t.updates, "err", err)
+			return r.refuse(ctx, t, first, p.Text("bot.log-says", p.Text("bot.not-begun")))
+		}
+	}
 	prompt := orchestrator.Prompt{
 		Conversation: first.Conversation, Person: first.Person, Text: text, Attachments: files,
 		Message: first.ID, PartOf: of.message(), Updates: t.updates,
