@@ -139,3 +139,20 @@ func TestAMistypedCaptionIsEdited(t *testing.T) {
 		}
 	})
 }
+
+// The reply to an album with a file that is too large replies to that file and names it. The agent gets nothing.
+func TestAnAlbumWithALargeFile(t *testing.T) {
+	simulated(t, func(t *testing.T, h *botRig) {
+		h.serve(t)
+		album := append(twoFiles(), telegram.File{Name: "big.bin", Size: telegram.MaxDownload + 1}, textFile("d.txt"))
+		sent := h.ann.SendAlbum(h.chat, album, telegram.WithCaption("compare"))
+		m := h.await(t, "big.bin is too large: I can fetch at most 20 MB. The agent didn't get it.")
+		h.handled(t)
+		if m.ReplyTo != sent[2].ID || !strings.Contains(m.Text, "Nothing that you sent with it reached the agent either.") {
+			t.Errorf("a reply to %d: %s", m.ReplyTo, m.Text)
+		}
+		if got := h.desk.Prompts(); len(got) > 0 {
+			t.Errorf("prompts %+v", got)
+		}
+	})
+}

@@ -63,13 +63,18 @@ func (r *receiver) handle(ctx context.Context, q *queue, t *task, parts []*Messa
 			return nil
 		}
 	}
-	files, err := r.fetch(ctx, q, t, parts)
+	files, failed, err := r.fetch(ctx, q, t, parts)
 	if errors.Is(err, errLeft) || ctx.Err() != nil || !q.commit(t) {
 		return nil
 	}
 	if err != nil {
 		r.log.Warn("fetch files", "updates", t.updates, "err", err)
-		return r.refuse(ctx, t, parts[0], r.sentence(r.lang.Of(q.id.Chat), err))
+		p := r.lang.Of(q.id.Chat)
+		text := r.sentence(p, err)
+		if len(parts) > 1 {
+			text += " " + p.Text("updates.nor-the-rest")
+		}
+		return r.refuse(ctx, t, failed, text)
 	}
 	first := parts[0]
 	mayAnswer := !first.sent.forwarded && !startsSession(parts) && first.Role.May(orchestrator.ActAsChat)
@@ -169,14 +174,15 @@ func (r *receiver) collect(ctx context.Context, q *queue, t *task) ([]*Message, 
 	}
 }
 
-func (r *receiver) fetch(ctx context.Context, q *queue, t *task, parts []*Message) ([]orchestrator.Attachment, error) {
-	var files []orchestrator.Attachment
+// fetch downloads the files of the messages, and transcribes speech. If a file fails, fetch also returns its message.
+func (r *receiver) fetch(ctx context.Context, q *queue, t *task, parts []*Message) (files []orchestrator.Attachment,
+	failed *Message, err error) {
 	for _, p := range parts {
 		if p.sent.file == nil {
 			continue
 		}
 		if !q.goSlow(t) {
-			return nil, errLeft
+			return nil, nil, errLeft
 		}
 		if len(parts) == 1 {
 			r.acknowledge(p)
@@ -184,16 +190,16 @@ func (r *receiver) fetch(ctx context.Context, q *queue, t *task, parts []*Messag
 		a, err := r.uploads.fetch(ctx, p)
 		if err == nil && p.sent.file.kind == speech {
 			if err := r.listen(ctx, p, a.Path); err != nil {
-				return nil, err
+				return nil, p, err
 			}
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, p, err
 		}
 		files = append(files, a)
 	}
-	return files, nil
+	return files, nil, nil
 }
 
 type unheard struct{ error }
@@ -216,15 +222,17 @@ func (r *receiver) listen(ctx context.Context, in *Message, file string) error {
 	return nil
 }
 
-// sentence returns the text that tells the user why a file could not be used.
+// sentence returns the text that tells the user why the agent did not get a file.
 func (r *receiver) sentence(p lang.Printer, err error) string {
 	switch {
+	case errors.Is(err, errNoFolder):
+		return p.Text("updates.folder-replaced")
 	case errors.Is(err, ErrNothingHeard):
 		return p.Text("updates.nothing-heard")
 	case errors.As(err, new(unheard)):
 		return p.Text("updates.not-transcribed", render.Cut(render.OneLine(err.Error()), 300))
 	}
-	return r.uploads.Sentence(p, err)
+	return r.uploads.Sentence(p, err) + " " + p.Text("updates.not-to-agent")
 }
 
 func isSpoken(parts []*Message) bool {
