@@ -276,21 +276,53 @@ func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int,
 	return h.restarts.offer(ctx, in, message, text)
 }
 
-// EditedToCommand implements updates.Handler. The reply says that the prompt runs with its old text. If the prompt still
-// waits, the reply has a button to cancel it.
+// EditedToCommand implements updates.Handler.
 func (h *handlers) EditedToCommand(ctx context.Context, in *updates.Message, first int) bool {
+	old, found := h.promptOf(ctx, in, first)
+	if found {
+		h.refuseEdit(ctx, in, old, "bot.edited-to-command")
+	}
+	return found
+}
+
+// EditedToModel implements updates.Handler.
+func (h *handlers) EditedToModel(ctx context.Context, in *updates.Message, first int, to orchestrator.Wants) bool {
+	old, found := h.promptOf(ctx, in, first)
+	is := old.wants
+	if !found || is.Agent == to.Agent && is.Model == to.Model && is.Effort == to.Effort {
+		return false
+	}
+	h.refuseEdit(ctx, in, old, "bot.edited-to-model")
+	return true
+}
+
+// openPrompt is a prompt that waits or runs.
+type openPrompt struct {
+	waiting cli.TurnID // empty if the prompt runs
+	wants   orchestrator.Wants
+}
+
+// promptOf returns the prompt from a message. It returns false if the prompt neither waits nor runs.
+func (h *handlers) promptOf(ctx context.Context, in *updates.Message, message int) (openPrompt, bool) {
+	if t, waits := h.callbacks.queue.waiting(in.Conversation, message); waits {
+		return openPrompt{t.ID, t.Wants}, true
+	}
+	st, err := h.desk.Status(ctx, in.Conversation)
+	if err != nil || st.Running == nil || st.Running.Message != message {
+		return openPrompt{}, false
+	}
+	return openPrompt{wants: st.Running.Wants}, true
+}
+
+// refuseEdit replies to an edit that does not change the prompt. If the prompt still waits, the reply has a button to
+// cancel it.
+func (h *handlers) refuseEdit(ctx context.Context, in *updates.Message, old openPrompt, why lang.Key) {
 	p := h.commands.lang.Of(in.Conversation.Chat)
 	var k tgapi.Keyboard
-	if turn, waits := h.callbacks.queue.waiting(in.Conversation, first); waits {
-		k = tgapi.Keyboard{{turnButtons{p}.Cancel(turn)}}
-	} else {
-		st, err := h.desk.Status(ctx, in.Conversation)
-		if err != nil || st.Running == nil || st.Running.Message != first {
-			return false
-		}
+	if old.waiting != "" {
+		k = tgapi.Keyboard{{turnButtons{p}.Cancel(old.waiting)}}
 	}
-	h.finisher.Tell(ctx, in.Conversation, in.ID, in.Updates, p.Text("bot.edited-to-command"), k)
-	return true
+	h.finisher.Tell(ctx, in.Conversation, in.ID, in.Updates, p.Text(why), k)
 }
 
 // Heard implements updates.Handler. It asks the user to confirm the transcript if Options.Confirm is set.

@@ -1,12 +1,14 @@
 package bot_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"ductor/cli"
 	"ductor/internal/sim/telegram"
 	"ductor/orchestrator"
 )
@@ -153,6 +155,37 @@ func TestAnEditMakesACommandOfAPrompt(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An edit that adds the name of an agent to a prompt is refused. An edit with the name that the prompt already had
+// changes its text.
+func TestAnEditNamesAnAgent(t *testing.T) {
+	const notice = "An edit can't change the agent or the model"
+	agent := agentAsking(bash("a", "make"))
+	withGateway(t, agent, listedAgent{agent}, func(s *approvalRig) {
+		running, plain, named := s.begin(), s.say("second"), s.say("@claude third")
+		s.settle()
+		s.who.Edit(plain, "@claude look")
+		if m := s.card(notice); m.ReplyTo != plain.ID || !m.HasButton("✖ Cancel") {
+			s.Errorf("a reply to %d with the buttons %v", m.ReplyTo, m.Keyboard)
+		}
+		s.who.Edit(named, "@claude better")
+		if got := s.waitingPrompts(); !slices.Equal(got, []string{"second", "better"}) {
+			s.Errorf("%q wait", got)
+		}
+		s.who.Edit(running, "@claude look")
+		s.settle()
+		if n := strings.Count(s.in.Transcript(), notice); n != 2 {
+			s.Errorf("%d notices:\n%s", n, s.in.Transcript())
+		}
+	})
+}
+
+// listedAgent is an askingAgent that users can name.
+type listedAgent struct{ *askingAgent }
+
+func (listedAgent) Menu(context.Context, cli.Sandbox, cli.Accounts, ...cli.Agent) []cli.MenuEntry {
+	return []cli.MenuEntry{{Agent: "claude", Auth: cli.Auth{State: cli.Authenticated}}}
 }
 
 // An edit that makes an abort of a prompt aborts, whether this prompt waits or runs.

@@ -38,6 +38,9 @@ type Handler interface {
 	// EditedToCommand is called if a user makes a command of a prompt by an edit. The command does not run. first is the
 	// ID of the prompt's first message. EditedToCommand returns false if the prompt neither waits nor runs.
 	EditedToCommand(ctx context.Context, in *Message, first int) bool
+	// EditedToModel is called if a user adds the name of a model to a prompt by an edit. It returns false if the prompt
+	// goes to that model anyway, or neither waits nor runs.
+	EditedToModel(ctx context.Context, in *Message, first int, to orchestrator.Wants) bool
 	// Moved transfers the conversations of a group to the group's new chat ID.
 	Moved(ctx context.Context, from, to int64) error
 }

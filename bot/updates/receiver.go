@@ -370,7 +370,11 @@ func (r *receiver) edit(ctx context.Context, t *task, in *Message) error {
 		}
 		return nil
 	}
-	_, _ = r.cutModelName(ctx, in) // ignore the settings: an edit does not change the model
+	if first == in.ID {
+		if to, named := r.cutModelName(ctx, in); named && r.handler.EditedToModel(ctx, in, first, to) {
+			return nil
+		}
+	}
 	r.addSubject(ctx, in)
 	message, text := r.merged.edited(in)
 	changed, err := r.turns.EditQueued(ctx, in.Conversation, message, text)
