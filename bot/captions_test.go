@@ -70,7 +70,8 @@ func TestACaptionAborts(t *testing.T) {
 	}
 }
 
-// A command that takes no files is refused as a caption, and no file of the album reaches the agent. A path is a prompt.
+// A command that takes no files is refused as a caption, and no file of the album reaches the agent. A path is a
+// prompt.
 func TestACommandTakesNoFiles(t *testing.T) {
 	for caption, want := range map[string]string{
 		"/cron every day at 9 look": "/cron takes no files",
@@ -148,7 +149,8 @@ func TestAnAlbumWithALargeFile(t *testing.T) {
 		sent := h.ann.SendAlbum(h.chat, album, telegram.WithCaption("compare"))
 		m := h.await(t, "big.bin is too large: I can fetch at most 20 MB. The agent didn't get it.")
 		h.handled(t)
-		if m.ReplyTo != sent[2].ID || !strings.Contains(m.Text, "Nothing that you sent with it reached the agent either.") {
+		const rest = "Nothing that you sent with it reached the agent either."
+		if m.ReplyTo != sent[2].ID || !strings.Contains(m.Text, rest) {
 			t.Errorf("a reply to %d: %s", m.ReplyTo, m.Text)
 		}
 		if got := h.desk.Prompts(); len(got) > 0 {

@@ -191,9 +191,6 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 		{name: "edit into an abort", update: func(r *inboundRig) map[string]any {
 			return map[string]any{"edited_message": r.text("/abort")["message"]}
 		}, set: func(r *inboundRig) { r.desk.running = true }, calls: []string{"abort 7/0"}, said: "Stopped."},
-		{name: "edit of a message that ran into a command", update: func(r *inboundRig) map[string]any {
-			return map[string]any{"edited_message": r.text("/status")["message"]}
-		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

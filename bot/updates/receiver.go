@@ -270,14 +270,8 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
 	defer cancel()
 	if startsSession(parts) {
-		switch err := r.handler.NewSession(ctx, first); {
-		case errors.Is(err, orchestrator.ErrShutdown):
-			return nil
-		case ofDisk(err):
-			return err
-		case err != nil:
-			r.log.Error("start a session", "updates", t.updates, "err", err)
-			return r.refuse(ctx, t, first, p.Text("bot.log-says", p.Text("bot.not-begun")))
+		if err := r.handler.NewSession(ctx, first); err != nil {
+			return r.notBegun(ctx, t, first, err)
 		}
 	}
 	prompt := orchestrator.Prompt{
@@ -309,6 +303,19 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	r.recent.remember(of)
 	r.merged.remember(of.parts)
 	return nil
+}
+
+// notBegun handles an error of Handler.NewSession. It returns the same errors as handle.
+func (r *receiver) notBegun(ctx context.Context, t *task, in *Message, err error) error {
+	switch {
+	case errors.Is(err, orchestrator.ErrShutdown):
+		return nil
+	case ofDisk(err):
+		return err
+	}
+	r.log.Error("start a session", "updates", t.updates, "err", err)
+	p := r.lang.Of(t.conv.Chat)
+	return r.refuse(ctx, t, in, p.Text("bot.log-says", p.Text("bot.not-begun")))
 }
 
 // refuse answers a prompt that will not run. It returns the same errors as handle.
