@@ -225,7 +225,7 @@ func TestFilesThatCannotBeHad(t *testing.T) {
 	simulated(t, func(t *testing.T, h *botRig) {
 		h.serve(t)
 		h.ann.SendDocument(h.chat, telegram.File{Name: "big.bin", Data: make([]byte, telegram.MaxDownload+1)})
-		h.await(t, "too large: I can fetch at most 20 MB")
+		h.await(t, "big.bin is too large: I can fetch at most 20 MB. The agent didn't get it.")
 
 		h.srv.Inject(telegram.Fault{Method: "file", Kind: telegram.DropBefore, Times: 2})
 		h.ann.SendDocument(h.chat, telegram.File{Name: "later.txt", Data: []byte("x")}, telegram.WithCaption("comes"))

@@ -217,15 +217,23 @@ func (c *commands) removedCommand(replacement lang.Key) updates.CommandFunc {
 	}
 }
 
+// endSession ends the session of a conversation, and what the agent and the bot asked during it.
+func (c *commands) endSession(ctx context.Context, in *updates.Message) error {
+	if err := c.desk.New(ctx, in.Conversation); err != nil {
+		return err
+	}
+	c.withdraw(ctx, in.Conversation)
+	if err := message.Clear(ctx, c.journal, in.Press); err != nil {
+		c.log.Warn("end what the bot asked before a new session", "err", err)
+	}
+	return nil
+}
+
 // newSession answers "/new". If a prompt follows the command, this prompt starts the new session at once.
 func (c *commands) newSession(ctx context.Context, r updates.Request) {
-	if err := c.desk.New(ctx, r.In.Conversation); err != nil {
+	if err := c.endSession(ctx, r.In); err != nil {
 		c.fail(ctx, r, "bot.not-begun", err)
 		return
-	}
-	c.withdraw(ctx, r.In.Conversation)
-	if err := message.Clear(ctx, c.journal, r.In.Press); err != nil {
-		c.log.Warn("end what the bot asked before a new session", "err", err)
 	}
 	p := c.lang.Of(r.In.Conversation.Chat)
 	if r.Args == "" {

@@ -64,6 +64,11 @@ var _ updates.Handler = (*handlers)(nil)
 // Command implements updates.Handler.
 func (h *handlers) Command(name string) (updates.CommandSpec, bool) { return h.commands.find(name) }
 
+// NewSession implements updates.Handler.
+func (h *handlers) NewSession(ctx context.Context, in *updates.Message) error {
+	return h.commands.endSession(ctx, in)
+}
+
 // Stop implements updates.Handler.
 func (h *handlers) Stop(ctx context.Context, a updates.Abort) { h.commands.stop(ctx, a) }
 
@@ -275,6 +280,55 @@ func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int,
 		return true
 	}
 	return h.restarts.offer(ctx, in, message, text)
+}
+
+// EditedToCommand implements updates.Handler.
+func (h *handlers) EditedToCommand(ctx context.Context, in *updates.Message, first int) bool {
+	old, found := h.promptOf(ctx, in, first)
+	if found {
+		h.refuseEdit(ctx, in, old, "bot.edited-to-command")
+	}
+	return found
+}
+
+// EditedToModel implements updates.Handler.
+func (h *handlers) EditedToModel(ctx context.Context, in *updates.Message, first int, to orchestrator.Wants) bool {
+	old, found := h.promptOf(ctx, in, first)
+	is := old.wants
+	if !found || is.Agent == to.Agent && is.Model == to.Model && is.Effort == to.Effort {
+		return false
+	}
+	h.refuseEdit(ctx, in, old, "bot.edited-to-model")
+	return true
+}
+
+// openPrompt is a prompt that waits or runs.
+type openPrompt struct {
+	waiting cli.TurnID // empty if the prompt runs
+	wants   orchestrator.Wants
+}
+
+// promptOf returns the prompt from a message. It returns false if the prompt neither waits nor runs.
+func (h *handlers) promptOf(ctx context.Context, in *updates.Message, message int) (openPrompt, bool) {
+	if t, waits := h.callbacks.queue.waiting(in.Conversation, message); waits {
+		return openPrompt{t.ID, t.Wants}, true
+	}
+	st, err := h.desk.Status(ctx, in.Conversation)
+	if err != nil || st.Running == nil || st.Running.Message != message {
+		return openPrompt{}, false
+	}
+	return openPrompt{wants: st.Running.Wants}, true
+}
+
+// refuseEdit replies to an edit that does not change the prompt. If the prompt still waits, the reply has a button to
+// cancel it.
+func (h *handlers) refuseEdit(ctx context.Context, in *updates.Message, old openPrompt, why lang.Key) {
+	p := h.commands.lang.Of(in.Conversation.Chat)
+	var k tgapi.Keyboard
+	if old.waiting != "" {
+		k = tgapi.Keyboard{{turnButtons{p}.Cancel(old.waiting)}}
+	}
+	h.finisher.Tell(ctx, in.Conversation, in.ID, in.Updates, p.Text(why), k)
 }
 
 // Heard implements updates.Handler. It asks the user to confirm the transcript if Options.Confirm is set.

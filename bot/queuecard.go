@@ -111,6 +111,21 @@ func (q *queueCards) queued(t orchestrator.Turn, ahead int, hint func() string) 
 	c.message.Update(urgency)
 }
 
+// waiting returns the waiting turn with the prompt from a message. It returns false if there is none. If a compaction
+// for the same message waits too, waiting returns the turn behind it.
+func (q *queueCards) waiting(in orchestrator.ConversationID, message int) (turn orchestrator.Turn, found bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	ahead := 0
+	for _, c := range q.cards {
+		prompt := c.turn.Prompt
+		if !c.over && prompt.Conversation == in && prompt.Message == message && c.ahead >= ahead {
+			turn, ahead, found = c.turn, c.ahead, true
+		}
+	}
+	return turn, found
+}
+
 func (q *queueCards) buttons(p lang.Printer, t orchestrator.Turn) tgapi.Keyboard {
 	b := turnButtons{p}
 	row := []tgapi.Button{b.Interrupt(t.ID), b.Cancel(t.ID)}

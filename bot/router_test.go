@@ -188,9 +188,9 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 			m := r.text("", map[string]any{"text": nil, "location": map[string]any{"latitude": 52.5, "longitude": 13.4, "live_period": 900}})
 			return map[string]any{"edited_message": m["message"]}
 		}},
-		{name: "edit into a command", update: func(r *inboundRig) map[string]any {
+		{name: "edit into an abort", update: func(r *inboundRig) map[string]any {
 			return map[string]any{"edited_message": r.text("/abort")["message"]}
-		}, set: func(r *inboundRig) { r.desk.running = true }},
+		}, set: func(r *inboundRig) { r.desk.running = true }, calls: []string{"abort 7/0"}, said: "Stopped."},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,12 +1,15 @@
 package bot_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"ductor/cli"
+	"ductor/internal/sim/telegram"
 	"ductor/orchestrator"
 )
 
@@ -107,6 +110,98 @@ func TestEditingWhatRunsOffersToStartOver(t *testing.T) {
 			s.Errorf("ended %q", prompts)
 		}
 	})
+}
+
+// waitingPrompts returns the texts of the prompts that wait.
+func (s *approvalRig) waitingPrompts() (texts []string) {
+	s.Helper()
+	s.settle()
+	open, err := s.db.OpenTurns(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, t := range open {
+		if t.State == orchestrator.TurnQueued {
+			texts = append(texts, t.Prompt.Text)
+		}
+	}
+	return texts
+}
+
+// An edit that makes a command of a prompt runs no command. The user reads so, and can cancel a prompt that waits.
+func TestAnEditMakesACommandOfAPrompt(t *testing.T) {
+	const notice = "This message still runs with its old text."
+	for _, command := range []string{"/model opus", "/new look", "/status", "/abrot"} {
+		withApprovals(t, agentAsking(bash("a", "make")), func(s *approvalRig) {
+			running := s.begin()
+			waiting := s.say("second")
+			s.card("May Claude")
+			s.who.Edit(waiting, command)
+			m := s.card(notice)
+			if m.ReplyTo != waiting.ID {
+				s.Errorf("%s: the notice replies to %d", command, m.ReplyTo)
+			}
+			if got := s.waitingPrompts(); !slices.Equal(got, []string{"second"}) {
+				s.Errorf("%s: %q wait", command, got)
+			}
+			s.wantAnswer(s.press(m, "Cancel"), "Cancelled.")
+			if got := s.waitingPrompts(); len(got) > 0 {
+				s.Errorf("%s: %q wait after Cancel", command, got)
+			}
+			s.who.Edit(running, command)
+			s.settle()
+			if n := strings.Count(s.in.Transcript(), notice); n != 2 {
+				s.Errorf("%s: %d notices after an edit of the prompt that runs:\n%s", command, n, s.in.Transcript())
+			}
+		})
+	}
+}
+
+// An edit that adds the name of an agent to a prompt is refused. An edit with the name that the prompt already had
+// changes its text.
+func TestAnEditNamesAnAgent(t *testing.T) {
+	const notice = "An edit can't change the agent or the model"
+	agent := agentAsking(bash("a", "make"))
+	withGateway(t, agent, listedAgent{agent}, func(s *approvalRig) {
+		running, plain, named := s.begin(), s.say("second"), s.say("@claude third")
+		s.settle()
+		s.who.Edit(plain, "@claude look")
+		if m := s.card(notice); m.ReplyTo != plain.ID || !m.HasButton("✖ Cancel") {
+			s.Errorf("a reply to %d with the buttons %v", m.ReplyTo, m.Keyboard)
+		}
+		s.who.Edit(named, "@claude better")
+		if got := s.waitingPrompts(); !slices.Equal(got, []string{"second", "better"}) {
+			s.Errorf("%q wait", got)
+		}
+		s.who.Edit(running, "@claude look")
+		s.settle()
+		if n := strings.Count(s.in.Transcript(), notice); n != 2 {
+			s.Errorf("%d notices:\n%s", n, s.in.Transcript())
+		}
+	})
+}
+
+// listedAgent is an askingAgent that users can name.
+type listedAgent struct{ *askingAgent }
+
+func (listedAgent) Menu(context.Context, cli.Sandbox, cli.Accounts, ...cli.Agent) []cli.MenuEntry {
+	return []cli.MenuEntry{{Agent: "claude", Auth: cli.Auth{State: cli.Authenticated}}}
+}
+
+// An edit that makes an abort of a prompt aborts, whether this prompt waits or runs.
+func TestAnEditMakesAnAbortOfAPrompt(t *testing.T) {
+	for i := range 2 {
+		withApprovals(t, agentAsking(bash("a", "make")), func(s *approvalRig) {
+			sent := []telegram.Message{s.begin(), s.say("second")}
+			s.card("next in line")
+			s.who.Edit(sent[i], "/abort")
+			s.card("⏹ Aborted.")
+			s.settle()
+			if got := s.waitingPrompts(); len(got) > 0 {
+				s.Errorf("%q wait", got)
+			}
+		})
+	}
 }
 
 func TestAnOfferToStartOverIsTurnedDown(t *testing.T) {

@@ -101,6 +101,7 @@ type RunningTurn struct {
 	Started   time.Time
 	Approvals int // number of open approvals
 	Rights    Rights
+	Wants     Wants
 }
 
 // Subject describes the bot's message to which a user replies. The zero value means that this message does not belong

@@ -18,9 +18,18 @@ func (r *Router) abort(ctx context.Context, q *queue, t *task) {
 	r.stop(ctx, q, t)
 }
 
+// stop also drops the other files of the album if the abort is the caption of one.
 func (r *Router) stop(ctx context.Context, q *queue, t *task) {
 	q.recordAbort()
+	in := *t.content
 	r.handler.Stop(ctx, Abort{In: t.content, queue: q, task: t})
+	var dropped []int64
+	for _, other := range r.follower.windows.absorbAlbum(ctx, q, t, &in) {
+		dropped = append(dropped, other.Update())
+	}
+	if len(dropped) > 0 {
+		r.finisher.Finish(ctx, dropped)
+	}
 }
 
 // awaitEarlierCommands waits for the commands before the task t, unless a turn is already running.
@@ -49,7 +58,7 @@ func (r *Router) abortIfRunning(ctx context.Context, q *queue, t *task) {
 
 // isAbortWord reports whether a message consists of an abort word such as "stop", which counts only in private chats.
 func (r *Router) isAbortWord(in *Message) bool {
-	return in.Private && !in.sent.forwarded && in.sent.file == nil && in.Role.May(orchestrator.SendPrompts) &&
+	return in.Private && !in.sent.forwarded && in.Role.May(orchestrator.SendPrompts) &&
 		isAbortWord(in.Plain, r.gate.allow.Policy().AbortWords)
 }
 
@@ -99,7 +108,7 @@ func (a Allow) abortIn(u orchestrator.Update, abort CommandSpec) *wireMessage {
 		!abort.Allows(a.roleOf(orchestrator.PersonID(m.From.ID))) {
 		return nil
 	}
-	text := m.Text
+	text, _ := m.textAndEntities()
 	if !m.Chat.private() && strings.HasPrefix(text, "@") { // "@our_bot /abort"
 		_, text, _ = strings.Cut(text, " ")
 	}

@@ -77,6 +77,10 @@ func TestABatchWithAnAbortHoldsItsTurns(t *testing.T) {
 
 type fields map[string]any
 
+func captioned(text string) fields {
+	return fields{"caption": text, "document": fields{"file_id": "f"}}
+}
+
 // say returns a message of a user, in Telegram's format.
 func say(user, chat int64, text string, more fields) fields {
 	kind := "private"
@@ -109,6 +113,8 @@ func TestAbortsAreFound(t *testing.T) {
 		"alias":                   {fields{"message": say(listed, listed, "/Halt now", nil)}, true},
 		"word":                    {fields{"message": say(listed, listed, "Stop!", nil)}, true},
 		"edit":                    {fields{"edited_message": say(listed, listed, "stop", nil)}, true},
+		"caption":                 {fields{"message": say(listed, listed, "", captioned("/abort"))}, true},
+		"word in a caption":       {fields{"message": say(listed, listed, "", captioned("Stop"))}, true},
 		"button of Telegram":      {fields{"stopped_message_generation": fields{"chat": private}}, true},
 		"command of a member":     {fields{"message": say(member, group, "/abort@a_bot", nil)}, true},
 		"command behind a name":   {fields{"message": say(listed, group, "@a_bot /abort", mention)}, true},

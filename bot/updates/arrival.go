@@ -53,6 +53,13 @@ func (r *Router) arrive(u orchestrator.Update) (a *arrival) {
 	return a
 }
 
+// cutCommand removes the command from the start of the message, so that its prompt stays.
+func (a *arrival) cutCommand() {
+	if formatted, is := ParseCommand(a.in.Text); is {
+		a.in.Text, a.in.Plain = formatted.Args, a.command.Args
+	}
+}
+
 // isAbort reports whether the update is an abort of a user who may abort. It may also return true for an edited message
 // that the router later handles as a changed prompt.
 func (r *Router) isAbort(a *arrival) bool {

@@ -55,7 +55,7 @@ type CommandInput string
 const (
 	TakesWords  CommandInput = ""
 	TakesPrompt CommandInput = "prompt" // a prompt for an agent; keeps the user's formatting
-	TakesTurn   CommandInput = "turn"   // a prompt that becomes a turn; an edit of the message changes the prompt
+	TakesTurn   CommandInput = "turn"   // a prompt, also with files, that becomes a turn; an edit changes the prompt
 	TakesFile   CommandInput = "file"   // a file in the command's message, or in the message to which it replies
 )
 
@@ -72,8 +72,11 @@ func (s CommandSpec) isAbort() bool { return s.Do == nil }
 // takesPrompt reports whether the arguments of the command keep the user's formatting.
 func (s CommandSpec) takesPrompt() bool { return s.Takes == TakesPrompt || s.Takes == TakesTurn }
 
-// isTurn reports whether the message of a command becomes a turn. It returns false if the command has no prompt.
-func (s CommandSpec) isTurn(c Command) bool { return s.Takes == TakesTurn && c.Args != "" }
+// isTurn reports whether the message of a command becomes a turn. It returns false if the command has neither a prompt
+// nor a file.
+func (s CommandSpec) isTurn(c Command, in *Message) bool {
+	return s.Takes == TakesTurn && (c.Args != "" || in.sent.file != nil)
+}
 
 // Allows reports whether users with this role may use the command.
 func (s CommandSpec) Allows(role orchestrator.UserRole) bool {
@@ -81,7 +84,7 @@ func (s CommandSpec) Allows(role orchestrator.UserRole) bool {
 }
 
 // commandOf returns the command in a message. In a group, the bot's name may stand before the command: "@our_bot
-// /abort" means "/abort@our_bot". The caption of a file counts as a command only if the command accepts a file.
+// /abort" means "/abort@our_bot". A command can also be the caption of a file.
 func (r *Router) commandOf(m *wireMessage, in *Message) (Command, bool) {
 	text, _ := m.textAndEntities()
 	c, ok := ParseCommand(text)
@@ -89,11 +92,7 @@ func (r *Router) commandOf(m *wireMessage, in *Message) (Command, bool) {
 		c, ok = ParseCommand(in.Plain)
 		c.To = r.me.Username
 	}
-	if isCaption := m.Text == ""; ok && isCaption {
-		spec, _ := r.handler.Command(c.Name)
-		ok = spec.Takes == TakesFile && fileOf(m) != nil
-	}
-	if !ok {
+	if isCaption := m.Text == ""; !ok || isCaption && in.sent.file == nil {
 		return Command{}, false
 	}
 	return c, true

@@ -16,6 +16,8 @@ type Handler interface {
 	Command(name string) (CommandSpec, bool)
 	// Press handles a button that a user pressed.
 	Press(ctx context.Context, p Press)
+	// NewSession ends the session of the conversation, so that the message starts a new one.
+	NewSession(ctx context.Context, in *Message) error
 	// Stop stops everything that runs in a conversation.
 	Stop(ctx context.Context, a Abort)
 	// Reply is called for a message that is not a command, before it becomes a prompt. Reply handles the message if the
@@ -33,6 +35,12 @@ type Handler interface {
 	// Edited is called if a user edits a prompt that has left the queue. first is the ID of the prompt's first message,
 	// and text is the new text of the prompt. Edited returns false if it ignores the edit.
 	Edited(ctx context.Context, in *Message, first int, text string) bool
+	// EditedToCommand is called if a user makes a command of a prompt by an edit. The command does not run. first is the
+	// ID of the prompt's first message. EditedToCommand returns false if the prompt neither waits nor runs.
+	EditedToCommand(ctx context.Context, in *Message, first int) bool
+	// EditedToModel is called if a user adds the name of a model to a prompt by an edit. It returns false if the prompt
+	// goes to that model anyway, or neither waits nor runs.
+	EditedToModel(ctx context.Context, in *Message, first int, to orchestrator.Wants) bool
 	// Moved transfers the conversations of a group to the group's new chat ID.
 	Moved(ctx context.Context, from, to int64) error
 }

@@ -91,6 +91,9 @@ func continues(last, in *Message) bool {
 	if in.sent.album != "" && in.sent.album == last.sent.album {
 		return true
 	}
+	if in.sent.newSession {
+		return false
+	}
 	apart := in.sent.date - last.sent.date
 	next := in.ID == last.ID+1 || last.sent.ofPaste() && in.ID > last.ID
 	answers := in.ReplyTo != 0 || in.Context != "" && !in.sent.forwarded
@@ -164,6 +167,20 @@ func (m *mergeMemory) remember(parts []*Message) {
 		m.recent = append(m.recent[:0], m.recent[1:]...)
 	}
 	m.recent = append(m.recent, parts)
+}
+
+// first returns the ID of the first message of the prompt to which a message belongs.
+func (m *mergeMemory) first(in *Message) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, parts := range m.recent {
+		for _, p := range parts {
+			if p.Conversation == in.Conversation && p.ID == in.ID {
+				return parts[0].ID
+			}
+		}
+	}
+	return in.ID
 }
 
 // edited returns the new text of a prompt after the user has edited one of its messages, and the ID of the prompt's

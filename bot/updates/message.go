@@ -50,6 +50,9 @@ type original struct {
 	file      *fileRef
 	reply     *reply // message to which the sent message replies; nil if it is not a reply
 
+	newSession bool   // the caption is a command that starts a new session with this prompt
+	refusal    string // reply to an album with a command in the caption of a later file; empty for none
+
 	follows       bool // true if the same batch of updates contains a message that may continue this message
 	onlyWithAlbum bool // file of an album; for the bot only if another file's caption mentions the bot
 }

@@ -57,19 +57,34 @@ func (r *receiver) handle(ctx context.Context, q *queue, t *task, parts []*Messa
 		}
 		return nil
 	}
-	files, err := r.fetch(ctx, q, t, parts)
+	for _, p := range parts {
+		switch {
+		case p.sent.refusal == "":
+		case q.commit(t):
+			return r.refuse(ctx, t, p, p.sent.refusal)
+		default:
+			return nil
+		}
+	}
+	files, failed, err := r.fetch(ctx, q, t, parts)
 	if errors.Is(err, errLeft) || ctx.Err() != nil || !q.commit(t) {
 		return nil
 	}
 	if err != nil {
 		r.log.Warn("fetch files", "updates", t.updates, "err", err)
-		return r.refuse(ctx, t, parts[0], r.sentence(r.lang.Of(q.id.Chat), err))
+		p := r.lang.Of(q.id.Chat)
+		text := r.sentence(p, err)
+		if len(parts) > 1 {
+			text += " " + p.Text("updates.nor-the-rest")
+		}
+		return r.refuse(ctx, t, failed, text)
 	}
 	if may, err := r.stillMay(ctx, t, parts); !may {
 		return err
 	}
 	first := parts[0]
-	if !first.sent.forwarded && first.Role.May(orchestrator.ActAsChat) && r.answered(ctx, t, parts, files) {
+	mayAnswer := !first.sent.forwarded && !startsSession(parts) && first.Role.May(orchestrator.ActAsChat)
+	if mayAnswer && r.answered(ctx, t, parts, files) {
 		return nil
 	}
 	if first.sent.reply != nil && first.sent.reply.file != nil {
@@ -183,14 +198,15 @@ func (r *receiver) collect(ctx context.Context, q *queue, t *task) ([]*Message, 
 	}
 }
 
-func (r *receiver) fetch(ctx context.Context, q *queue, t *task, parts []*Message) ([]orchestrator.Attachment, error) {
-	var files []orchestrator.Attachment
+// fetch downloads the files of the messages, and transcribes speech. If a file fails, fetch also returns its message.
+func (r *receiver) fetch(ctx context.Context, q *queue, t *task, parts []*Message) (files []orchestrator.Attachment,
+	failed *Message, err error) {
 	for _, p := range parts {
 		if p.sent.file == nil {
 			continue
 		}
 		if !q.goSlow(t) {
-			return nil, errLeft
+			return nil, nil, errLeft
 		}
 		if len(parts) == 1 {
 			r.acknowledge(p)
@@ -198,16 +214,16 @@ func (r *receiver) fetch(ctx context.Context, q *queue, t *task, parts []*Messag
 		a, err := r.uploads.fetch(ctx, p)
 		if err == nil && p.sent.file.kind == speech {
 			if err := r.listen(ctx, p, a.Path); err != nil {
-				return nil, err
+				return nil, p, err
 			}
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, p, err
 		}
 		files = append(files, a)
 	}
-	return files, nil
+	return files, nil, nil
 }
 
 type unheard struct{ error }
@@ -230,19 +246,25 @@ func (r *receiver) listen(ctx context.Context, in *Message, file string) error {
 	return nil
 }
 
-// sentence returns the text that tells the user why a file could not be used.
+// sentence returns the text that tells the user why the agent did not get a file.
 func (r *receiver) sentence(p lang.Printer, err error) string {
 	switch {
+	case errors.Is(err, errNoFolder):
+		return p.Text("updates.folder-replaced")
 	case errors.Is(err, ErrNothingHeard):
 		return p.Text("updates.nothing-heard")
 	case errors.As(err, new(unheard)):
 		return p.Text("updates.not-transcribed", render.Cut(render.OneLine(err.Error()), 300))
 	}
-	return r.uploads.Sentence(p, err)
+	return r.uploads.Sentence(p, err) + " " + p.Text("updates.not-to-agent")
 }
 
 func isSpoken(parts []*Message) bool {
 	return slices.ContainsFunc(parts, func(p *Message) bool { return p.sent.file != nil && p.sent.file.kind == speech })
+}
+
+func startsSession(parts []*Message) bool {
+	return slices.ContainsFunc(parts, func(p *Message) bool { return p.sent.newSession })
 }
 
 // submit stores the messages as one turn, and marks their updates as handled in the same transaction. It returns the
@@ -258,7 +280,10 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 		return r.refuse(ctx, t, first, p.Text("common.not-for-members"))
 	}
 	r.addSubject(ctx, first)
-	of := r.recent.promptOf(first)
+	var of sentPrompt // the earlier prompt to which the messages belong
+	if !startsSession(parts) {
+		of = r.recent.promptOf(first)
+	}
 	if len(of.parts) > 0 {
 		wants = of.wants
 	}
@@ -268,6 +293,11 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	}
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
 	defer cancel()
+	if startsSession(parts) {
+		if err := r.handler.NewSession(ctx, first); err != nil {
+			return r.notBegun(ctx, t, first, err)
+		}
+	}
 	prompt := orchestrator.Prompt{
 		Conversation: first.Conversation, Person: first.Person, Text: text, Attachments: files,
 		Message: first.ID, PartOf: of.message(), Updates: t.updates,
@@ -297,6 +327,19 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	r.recent.remember(of)
 	r.merged.remember(of.parts)
 	return nil
+}
+
+// notBegun handles an error of Handler.NewSession. It returns the same errors as handle.
+func (r *receiver) notBegun(ctx context.Context, t *task, in *Message, err error) error {
+	switch {
+	case errors.Is(err, orchestrator.ErrShutdown):
+		return nil
+	case ofDisk(err):
+		return err
+	}
+	r.log.Error("start a session", "updates", t.updates, "err", err)
+	p := r.lang.Of(t.conv.Chat)
+	return r.refuse(ctx, t, in, p.Text("bot.log-says", p.Text("bot.not-begun")))
 }
 
 // refuse answers a prompt that will not run. It returns the same errors as handle.
@@ -352,27 +395,36 @@ func (r *receiver) acknowledge(in *Message) {
 // edit changes the text of a queued prompt after the user edited its message. If the turn has already started, or the
 // message was not a prompt, edit passes the message to Handler.Edited. It returns the same errors as handle.
 func (r *receiver) edit(ctx context.Context, t *task, in *Message) error {
-	if _, is := ParseCommand(in.Plain); !is {
-		ctx, cancel := context.WithTimeout(ctx, submitPatience)
-		defer cancel()
-		_, _ = r.cutModelName(ctx, in) // ignore the settings: an edit does not change the model
-		r.addSubject(ctx, in)
-		message, text := r.merged.edited(in)
-		changed, err := r.turns.EditQueued(ctx, in.Conversation, message, text)
-		switch {
-		case errors.Is(err, orchestrator.ErrShutdown):
-			return nil
-		case ofDisk(err):
-			return err
-		case err != nil:
-			r.log.Error("edit queued prompt", "updates", t.updates, "err", err)
-			r.finisher.Refuse(ctx, in, r.lang.Of(t.conv.Chat).Text("updates.edit-not-stored"))
-			return nil
-		case changed && r.reactions():
-			r.feedback.React(in.Conversation, in.ID, editEmoji, 0)
-		case !changed && in.Role.May(orchestrator.ActAsChat) && r.handler.Edited(ctx, in, message, text):
+	ctx, cancel := context.WithTimeout(ctx, submitPatience)
+	defer cancel()
+	first := r.merged.first(in)
+	if _, is := ParseCommand(in.Plain); is && first == in.ID {
+		if !r.handler.EditedToCommand(ctx, in, first) {
+			r.finisher.Finish(ctx, t.updates)
+		}
+		return nil
+	}
+	if first == in.ID {
+		if to, named := r.cutModelName(ctx, in); named && r.handler.EditedToModel(ctx, in, first, to) {
 			return nil
 		}
+	}
+	r.addSubject(ctx, in)
+	message, text := r.merged.edited(in)
+	changed, err := r.turns.EditQueued(ctx, in.Conversation, message, text)
+	switch {
+	case errors.Is(err, orchestrator.ErrShutdown):
+		return nil
+	case ofDisk(err):
+		return err
+	case err != nil:
+		r.log.Error("edit queued prompt", "updates", t.updates, "err", err)
+		r.finisher.Refuse(ctx, in, r.lang.Of(t.conv.Chat).Text("updates.edit-not-stored"))
+		return nil
+	case changed && r.reactions():
+		r.feedback.React(in.Conversation, in.ID, editEmoji, 0)
+	case !changed && in.Role.May(orchestrator.ActAsChat) && r.handler.Edited(ctx, in, message, text):
+		return nil
 	}
 	r.finisher.Finish(ctx, t.updates)
 	return nil

@@ -221,24 +221,66 @@ func (r *Router) message(ctx context.Context, a *arrival, m *wireMessage) fate {
 	if words, _ := m.textAndEntities(); words == "" && in.sent.file == nil {
 		return r.unsupported(ctx, a.Update, m, in)
 	}
-	if c := a.command; c != nil && !in.sent.forwarded && (c.spec.isAbort() || !r.follower.inside(in)) {
-		if c.spec.isTurn(c.Command) {
-			r.follower.seen.remember(m, "")
-		} else {
-			r.follower.seen.remember(m, m.Text)
+	if c := a.command; c != nil && !in.sent.forwarded {
+		// A message that was edited after its prompt was submitted is no longer a part of it.
+		switch inside := a.wire.Edited == nil && r.follower.inside(in); {
+		case c.spec.isAbort() || !inside:
+			return r.called(ctx, a, m)
+		case in.sent.album != "" && c.known && c.spec.isTurn(c.Command, in) && c.spec.Allows(in.Role):
+			r.startSession(a)
+		case in.sent.album != "" && c.known:
+			in.sent.refusal = r.refusalOfFiles(in, c)
 		}
-		r.noteLanguage(ctx, m.From, m)
-		if c.To != "" && !r.me.is(c.To) || !c.known && !in.Private && c.To == "" {
-			return ignore // the command is for another bot
-		}
-		return r.command(ctx, m, Request{Command: c.Command, In: in, File: r.uploads.reader(in)}, c.spec)
 	}
+	if !r.isForBot(m, in) {
+		in.sent.follows = r.follower.followed[a.ID]
+		return r.queueAlbumPart(ctx, r.contentTask(a))
+	}
+	r.follower.seen.remember(m, asPrompt)
+	return r.prompt(ctx, a, m)
+}
+
+// called handles a message that is a command.
+func (r *Router) called(ctx context.Context, a *arrival, m *wireMessage) fate {
+	c, in := a.command, a.in
+	isTurn := c.spec.isTurn(c.Command, in)
+	if isTurn {
+		r.follower.seen.remember(m, asTurn)
+	} else {
+		r.follower.seen.remember(m, asCommand)
+	}
+	if c.To != "" && !r.me.is(c.To) || !c.known && !in.Private && c.To == "" {
+		r.noteLanguage(ctx, m.From, m)
+		return ignore // the command is for another bot
+	}
+	if isTurn && in.sent.file != nil && c.spec.Allows(in.Role) {
+		r.startSession(a)
+		return r.prompt(ctx, a, m)
+	}
+	r.noteLanguage(ctx, m.From, m)
+	return r.command(ctx, m, Request{Command: c.Command, In: in, File: r.uploads.reader(in)}, c.spec)
+}
+
+// refusalOfFiles returns the reply to a command in a caption that does not run.
+func (r *Router) refusalOfFiles(in *Message, c *calledCommand) string {
+	p := r.lang.Of(in.Conversation.Chat)
+	if c.spec.Takes == TakesFile {
+		return p.Text("updates.caption-not-first", c.Name)
+	}
+	return p.Text("updates.takes-no-files", c.Name)
+}
+
+// startSession makes a prompt of a file whose caption is a command such as "/new look at this".
+func (r *Router) startSession(a *arrival) {
+	a.in.sent.newSession = true
+	a.cutCommand()
+}
+
+// prompt handles a message for the bot that is not a command.
+func (r *Router) prompt(ctx context.Context, a *arrival, m *wireMessage) fate {
+	in := a.in
 	in.sent.follows = r.follower.followed[a.ID]
 	t := r.contentTask(a)
-	if !r.isForBot(m, in) {
-		return r.queueAlbumPart(ctx, t)
-	}
-	r.follower.seen.remember(m, "")
 	r.noteLanguage(ctx, m.From, m)
 	if !in.Role.May(orchestrator.SendPrompts) {
 		return r.refuse(ctx, in, r.lang.Of(in.Conversation.Chat).Text(Refusal(in.Role)))
@@ -289,6 +331,12 @@ func (r *Router) command(ctx context.Context, m *wireMessage, c Request, spec Co
 			c.Args = formatted.Args
 		}
 	}
+	do := spec.Do
+	if in.sent.file != nil && spec.Name != "" && spec.Takes != TakesFile {
+		do = func(ctx context.Context, c Request) {
+			r.finisher.Refuse(ctx, c.In, r.refusalOfFiles(in, &calledCommand{Command: c.Command, spec: spec}))
+		}
+	}
 	r.follower.remember(in)
 	return r.enqueue(ctx, &task{
 		class: classControl, conv: in.Conversation, updates: in.Updates,
@@ -301,7 +349,7 @@ func (r *Router) command(ctx context.Context, m *wireMessage, c Request, spec Co
 			for _, other := range r.follower.windows.absorbAlbum(ctx, q, t, in) {
 				c.Others = append(c.Others, r.uploads.reader(other))
 			}
-			spec.Do(ctx, c)
+			do(ctx, c)
 		}),
 	}, in)
 }
@@ -326,23 +374,24 @@ func (r *Router) explainSpeech(ctx context.Context, in *Message) fate {
 	return r.refuse(ctx, in, r.lang.Of(in.Conversation.Chat).Text("updates.no-transcriber"))
 }
 
-// edit handles an edited message. If seen.isNew returns true, the message is handled as if it were new. Otherwise the
-// receiver changes the prompt of the message, if the prompt is still queued. edit ignores messages without text,
-// because Telegram reports a live location as an edit every few seconds.
+// edit handles an edited message. If seen.isNew returns true, or if the message is now an abort, it is handled as if it
+// were new. Otherwise the receiver changes the prompt of the message, if the prompt is still queued. edit ignores
+// messages without text, because Telegram reports a live location as an edit every few seconds.
 func (r *Router) edit(ctx context.Context, a *arrival, m *wireMessage) fate {
-	if r.follower.seen.isNew(m) {
+	in, was := a.in, r.follower.seen.was(m)
+	switch {
+	case was.as == asCommand && was.isSame(m):
+		return ignore
+	case r.follower.seen.isNew(m), a.command != nil && a.command.spec.isAbort():
 		return r.message(ctx, a, m)
 	}
-	in := a.in
 	in.sent.edited = true
 	if m.Text == "" && m.Caption == "" || !in.Role.May(orchestrator.SendPrompts) {
 		return ignore
 	}
 	// An edit of a split command would lose its other parts.
-	if c := a.command; c != nil && !in.sent.ofPaste() && c.spec.isTurn(c.Command) {
-		if formatted, is := ParseCommand(in.Text); is {
-			in.Text, in.Plain = formatted.Args, c.Args
-		}
+	if c := a.command; c != nil && was.as != asPrompt && !in.sent.ofPaste() && c.spec.isTurn(c.Command, in) {
+		a.cutCommand()
 	}
 	return r.enqueue(ctx, r.contentTask(a), nil)
 }

@@ -38,6 +38,15 @@ func (n tooLarge) Error() string {
 	return fmt.Errorf("fetch file: more than %d bytes", int64(n)).Error()
 }
 
+// fileError is the error for a file that could not be fetched.
+type fileError struct {
+	name string
+	err  error
+}
+
+func (f fileError) Error() string { return f.name + ": " + f.err.Error() }
+func (f fileError) Unwrap() error { return f.err }
+
 // errNoFolder means that the folder of a conversation is not a directory, for example because an agent replaced it.
 var errNoFolder = errors.New("the upload folder is a link, or no directory")
 
@@ -84,35 +93,36 @@ const (
 	fetchPatience = 5 * time.Minute
 )
 
-// fetch is like save, but retries after an error.
+// fetch is like save, but retries after an error. It returns a fileError.
 func (u *Uploads) fetch(ctx context.Context, in *Message) (orchestrator.Attachment, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchPatience)
 	defer cancel()
 	for try := 1; ; try++ {
 		a, err := u.save(ctx, in)
 		var refused *tgapi.AnswerError
-		final := err == nil || errors.As(err, new(tooLarge)) || errors.Is(err, errNoFolder) ||
+		final := errors.As(err, new(tooLarge)) || errors.Is(err, errNoFolder) ||
 			errors.As(err, &refused) && refused.Code < 500 && refused.Code != 429
-		if final || try == fetchTries {
-			return a, err
+		switch {
+		case err == nil:
+			return a, nil
+		case final || try == fetchTries:
+			return a, fileError{cleanName(in.sent.file.name), err}
 		}
 		wait := time.Duration(try*try) * time.Second
 		if refused != nil {
 			wait = max(wait, refused.RetryAfter)
 		}
 		if pause(ctx, wait) != nil {
-			return a, err
+			return a, fileError{cleanName(in.sent.file.name), err}
 		}
 	}
 }
 
-// Sentence returns the text that explains an error of fetch to the user.
+// Sentence returns the text that explains a fileError to the user.
 func (u *Uploads) Sentence(p lang.Printer, err error) string {
-	if most := tooLarge(0); errors.As(err, &most) {
-		return p.Text("updates.file-too-large", int64(most)>>20)
-	}
-	if errors.Is(err, errNoFolder) {
-		return p.Text("updates.folder-replaced")
+	var of fileError
+	if most := tooLarge(0); errors.As(err, &of) && errors.As(err, &most) {
+		return p.Text("updates.file-too-large", of.name, int64(most)>>20)
 	}
 	return p.Text("updates.not-fetched")
 }
@@ -172,32 +182,42 @@ const readPatience = time.Minute
 // reader returns a FileFunc for a message. The FileFunc does not store the file on disk.
 func (u *Uploads) reader(in *Message) FileFunc {
 	return func(ctx context.Context) (name string, content []byte, err error) {
-		f, most := in.sent.file, min(u.most, maxDownload) // lower limit, because the file is read into memory
+		f := in.sent.file
 		if f == nil && in.sent.reply != nil {
 			f = in.sent.reply.file
 		}
-		switch {
-		case f == nil:
+		if f == nil {
 			return "", nil, ErrNoFile
-		case f.size > most:
-			return "", nil, tooLarge(most)
 		}
-		ctx, cancel := context.WithTimeout(ctx, readPatience)
-		defer cancel()
-		body, err := u.open(ctx, f.id)
-		if err != nil {
-			return "", nil, err
+		name = cleanName(f.name)
+		if content, err = u.read(ctx, f); err != nil {
+			return "", nil, fileError{name, err}
 		}
-		defer body.Close()
-		raw, err := io.ReadAll(io.LimitReader(body, most+1))
-		switch {
-		case err != nil:
-			return "", nil, fmt.Errorf("read a file: %w", tgapi.WithoutURL(err))
-		case int64(len(raw)) > most:
-			return "", nil, tooLarge(most)
-		}
-		return cleanName(f.name), raw, nil
+		return name, content, nil
 	}
+}
+
+// read downloads a file into memory. It returns tooLarge if the file exceeds the limit.
+func (u *Uploads) read(ctx context.Context, f *fileRef) ([]byte, error) {
+	most := min(u.most, maxDownload) // lower limit, because the file is read into memory
+	if f.size > most {
+		return nil, tooLarge(most)
+	}
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	body, err := u.open(ctx, f.id)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	raw, err := io.ReadAll(io.LimitReader(body, most+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read a file: %w", tgapi.WithoutURL(err))
+	case int64(len(raw)) > most:
+		return nil, tooLarge(most)
+	}
+	return raw, nil
 }
 
 // folder opens the folder of a conversation, and creates it if necessary. It returns errNoFolder if the path is a link

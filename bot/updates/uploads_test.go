@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"ductor/bot/tgapi"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -182,6 +183,17 @@ func TestSaveTooLarge(t *testing.T) {
 	in.sent.file.size = maxDownload + 1
 	if _, err := u.save(t.Context(), in); !errors.As(err, new(tooLarge)) {
 		t.Errorf("a file that is said to be too large: %v", err)
+	}
+}
+
+// The file of a command is not for the agent, so the reason why it failed names no agent.
+func TestTheFileOfACommandIsTooLarge(t *testing.T) {
+	u := uploadsOf(t, "")
+	in := fileIn("dir/big.bin", "")
+	in.sent.file.size = maxDownload + 1
+	_, _, err := u.reader(in)(t.Context())
+	if got := u.Sentence(lang.Printer{}, err); got != "big.bin is too large: I can fetch at most 20 MB." {
+		t.Errorf("%v: %q", err, got)
 	}
 }
 

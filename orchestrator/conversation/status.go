@@ -62,7 +62,7 @@ func (e *Engine) addActivity(ctx context.Context, id orchestrator.ConversationID
 		return err
 	}
 	t := r.turn
-	st.Running = &orchestrator.RunningTurn{Turn: t.ID, Title: sessions.Label(t),
+	st.Running = &orchestrator.RunningTurn{Turn: t.ID, Wants: t.Wants, Title: sessions.Label(t),
 		Prompt: t.Prompt.Text, Message: t.Prompt.Message, Rights: t.Prompt.Rights,
 		Started: cmp.Or(t.Started, r.started)} // a restart does not change when the turn began
 	open, err := e.opts.Store.OpenApprovals(ctx)

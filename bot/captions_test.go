@@ -1,0 +1,160 @@
+package bot_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/internal/sim/telegram"
+)
+
+// handled waits until the bot has handled all messages, and checks that it has marked their updates.
+func (h *botRig) handled(t *testing.T) {
+	t.Helper()
+	time.Sleep(5 * time.Second)
+	synctest.Wait()
+	if open := h.journal.Open(); len(open) > 0 {
+		t.Errorf("updates %v are open", open)
+	}
+}
+
+func twoFiles() []telegram.File { return []telegram.File{textFile("b.txt"), textFile("c.txt")} }
+
+func textFile(name string) telegram.File { return telegram.File{Name: name, Data: []byte(name)} }
+
+// The caption of a file can be /new with a prompt. The prompt and all files start a new session.
+func TestAFileStartsASession(t *testing.T) {
+	for caption, want := range map[string]string{"/new what is wrong?": "what is wrong?", "/new": ""} {
+		for _, files := range []int{1, 3} {
+			simulated(t, func(t *testing.T, h *botRig) {
+				h.serve(t)
+				h.ann.Send(h.chat, "before")
+				if files == 1 {
+					h.ann.SendDocument(h.chat, textFile("a.txt"), telegram.WithCaption(caption))
+				} else {
+					album := []telegram.File{textFile("a.txt"), textFile("b.txt"), textFile("c.txt")}
+					h.ann.SendAlbum(h.chat, album, telegram.WithCaption(caption))
+				}
+				h.handled(t)
+				prompts := h.desk.Prompts()
+				if len(prompts) != 2 || prompts[1].Text != want || len(prompts[1].Attachments) != files {
+					t.Errorf("%s: prompts %+v", caption, prompts)
+				}
+				if calls := h.desk.Calls(); !slices.Equal(calls, []string{"new 7/0"}) {
+					t.Errorf("%s: calls %q", caption, calls)
+				}
+			})
+		}
+	}
+}
+
+// An abort in a caption aborts, and no file of the album reaches the agent.
+func TestACaptionAborts(t *testing.T) {
+	for _, caption := range []string{"/abort", "stop"} {
+		simulated(t, func(t *testing.T, h *botRig) {
+			h.desk.SetRunning(true)
+			h.serve(t)
+			h.ann.SendDocument(h.chat, textFile("a.txt"), telegram.WithCaption(caption))
+			h.handled(t)
+			h.ann.SendAlbum(h.chat, twoFiles(), telegram.WithCaption(caption))
+			h.handled(t)
+			if calls := h.desk.Calls(); !slices.Equal(calls, []string{"abort 7/0", "abort 7/0"}) {
+				t.Errorf("%s: calls %q", caption, calls)
+			}
+			if got := h.desk.Prompts(); len(got) > 0 {
+				t.Errorf("%s: prompts %+v", caption, got)
+			}
+		})
+	}
+}
+
+// A command that takes no files is refused as a caption, and no file of the album reaches the agent. A path is a
+// prompt.
+func TestACommandTakesNoFiles(t *testing.T) {
+	for caption, want := range map[string]string{
+		"/cron every day at 9 look": "/cron takes no files",
+		"/status":                   "/status takes no files",
+		"/stauts":                   "Did you mean /status?",
+		"/etc/hosts is wrong":       "",
+	} {
+		simulated(t, func(t *testing.T, h *botRig) {
+			h.serve(t)
+			h.ann.SendDocument(h.chat, textFile("a.txt"), telegram.WithCaption(caption))
+			h.handled(t)
+			h.ann.SendAlbum(h.chat, twoFiles(), telegram.WithCaption(caption))
+			h.handled(t)
+			got, said := h.desk.Texts(), h.journal.Said()
+			if want == "" {
+				if !slices.Equal(got, []string{caption, caption}) || len(said) > 0 {
+					t.Errorf("%s: prompts %q, notices %q", caption, got, said)
+				}
+				return
+			}
+			if len(got) > 0 || len(said) != 2 || !strings.Contains(said[0], want) || said[1] != said[0] {
+				t.Errorf("%s: prompts %q, notices %q", caption, got, said)
+			}
+		})
+	}
+}
+
+// Some apps add the caption to the last file of an album.
+func TestACommandInTheLastCaption(t *testing.T) {
+	for caption, want := range map[string]string{
+		"/new look": "look",
+		"/status":   "/status takes no files",
+		"/sessions": "/sessions works only as the caption of the first file",
+	} {
+		simulated(t, func(t *testing.T, h *botRig) {
+			h.serve(t)
+			sent := h.ann.SendAlbum(h.chat, twoFiles(), telegram.WithLastCaption(caption))
+			h.handled(t)
+			prompts := h.desk.Prompts()
+			if caption == "/new look" {
+				if len(prompts) != 1 || prompts[0].Text != want || len(prompts[0].Attachments) != 2 ||
+					!slices.Equal(h.desk.Calls(), []string{"new 7/0"}) {
+					t.Errorf("prompts %+v, calls %q", prompts, h.desk.Calls())
+				}
+				return
+			}
+			if m := h.await(t, want); m.ReplyTo != sent[1].ID || len(prompts) > 0 {
+				t.Errorf("%s: a reply to %d, prompts %+v", caption, m.ReplyTo, prompts)
+			}
+		})
+	}
+}
+
+// An edit of the caption puts a mistyped command right.
+func TestAMistypedCaptionIsEdited(t *testing.T) {
+	simulated(t, func(t *testing.T, h *botRig) {
+		h.serve(t)
+		sent := h.ann.SendAlbum(h.chat, twoFiles(), telegram.WithCaption("/nwe look"))
+		h.await(t, "Did you mean /new?")
+		h.handled(t)
+		h.ann.Edit(sent[0], "/new look")
+		h.handled(t)
+		got, calls := h.desk.Texts(), h.desk.Calls()
+		if !slices.Equal(got, []string{"look"}) || !slices.Equal(calls, []string{"new 7/0"}) {
+			t.Errorf("prompts %q, calls %q", got, calls)
+		}
+	})
+}
+
+// The reply to an album with a file that is too large replies to that file and names it. The agent gets nothing.
+func TestAnAlbumWithALargeFile(t *testing.T) {
+	simulated(t, func(t *testing.T, h *botRig) {
+		h.serve(t)
+		album := append(twoFiles(), telegram.File{Name: "big.bin", Size: telegram.MaxDownload + 1}, textFile("d.txt"))
+		sent := h.ann.SendAlbum(h.chat, album, telegram.WithCaption("compare"))
+		m := h.await(t, "big.bin is too large: I can fetch at most 20 MB. The agent didn't get it.")
+		h.handled(t)
+		const rest = "Nothing that you sent with it reached the agent either."
+		if m.ReplyTo != sent[2].ID || !strings.Contains(m.Text, rest) {
+			t.Errorf("a reply to %d: %s", m.ReplyTo, m.Text)
+		}
+		if got := h.desk.Prompts(); len(got) > 0 {
+			t.Errorf("prompts %+v", got)
+		}
+	})
+}
