@@ -13,6 +13,7 @@ import (
 	"ductor/cli"
 	"ductor/lang"
 	"ductor/orchestrator"
+	"ductor/orchestrator/fence"
 )
 
 // Limits of a page. The lengths of texts are in characters.
@@ -186,7 +187,7 @@ func prompt(p lang.Printer, t orchestrator.Turn) string {
 	for _, a := range t.Prompt.Attachments {
 		names = append(names, "📎 "+a.Name)
 	}
-	return Title(p, cmp.Or(render.OneLine(t.Prompt.Text), strings.Join(names, ", ")))
+	return Title(p, cmp.Or(render.OneLine(fence.Words(t.Prompt.Text)), strings.Join(names, ", ")))
 }
 
 // kind returns a prefix that describes the kind of an entry. It returns "" for a turn.

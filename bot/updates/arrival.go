@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ductor/orchestrator"
+	"ductor/orchestrator/fence"
 )
 
 // arrival is an update from a user who may use the bot. Router.arrive decodes and classifies each update once.
@@ -45,7 +46,7 @@ func (r *Router) arrive(u orchestrator.Update) (a *arrival) {
 		a.in.Arrived = time.Now()
 	}
 	if a.in.Role = r.gate.allow.roleOf(a.in.Person); a.in.Role == orchestrator.RoleMember {
-		a.in.sender = memberLine(m)
+		a.in.sender = fence.Member(fencedName(m.From.name()))
 	}
 	if c, ok := r.commandOf(m, a.in); ok {
 		spec, known := r.handler.Command(c.Name)

@@ -10,6 +10,7 @@ import (
 
 	"ductor/cli"
 	"ductor/orchestrator"
+	"ductor/orchestrator/fence"
 )
 
 const titleLength = 60
@@ -20,7 +21,7 @@ func Title(t orchestrator.Turn) string {
 	if t.Wants.Task == cli.TaskCompact {
 		return ""
 	}
-	return cli.Shorten(strings.Join(strings.Fields(t.Prompt.Text), " "), titleLength)
+	return cli.Shorten(strings.Join(strings.Fields(fence.Words(t.Prompt.Text)), " "), titleLength)
 }
 
 // Label returns the first words of a turn's prompt. For a turn without such words, it returns the title of the turn's
