@@ -184,6 +184,8 @@ type SessionStore interface {
 	FindSessions(ctx context.Context, q SessionQuery) (found []FoundSession, more bool, err error)
 	// SaveSession stores the title of a session and whether it is pinned or archived, or returns ErrNoSession.
 	SaveSession(ctx context.Context, s Session) error
+	// TouchSession has its contract in the interface Store.
+	TouchSession(ctx context.Context, id SessionID, at time.Time) error
 	// DeleteSession deletes a session with all its turns. It returns ErrSessionInUse if one of these is true:
 	//   - it is the current session of a conversation
 	//   - it belongs to a job

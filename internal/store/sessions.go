@@ -115,7 +115,7 @@ func (db *DB) Spent(ctx context.Context, own cli.AgentSessionID) (*float64, erro
 func (db *DB) TouchSession(ctx context.Context, id orchestrator.SessionID, at time.Time) error {
 	return wrap(fmt.Sprintf("touch session %s", id), db.write(ctx, func(t tx) error {
 		return t.execExisting(orchestrator.ErrNoSession,
-			`UPDATE sessions SET used = ? WHERE id = ?`, millis(at), string(id))
+			`UPDATE sessions SET used = max(used, ?), archived = 0 WHERE id = ?`, millis(at), string(id))
 	}))
 }
 

@@ -107,13 +107,20 @@ func (b *Book) Resume(ctx context.Context, in orchestrator.ConversationID,
 	if err != nil {
 		return s, err
 	}
-	if s.Archived {
-		s.Archived = false
-		if err := b.opts.Store.SaveSession(ctx, s); err != nil {
-			return s, err
-		}
+	if s, err = restored(ctx, b.opts.Store.TouchSession, s, b.opts.Now()); err != nil {
+		return s, err
 	}
 	return b.engine.Resume(ctx, in, id)
+}
+
+// restored restores a session if it is archived. touch is the store's TouchSession.
+func restored(ctx context.Context, touch func(context.Context, orchestrator.SessionID, time.Time) error,
+	s orchestrator.Session, used time.Time) (orchestrator.Session, error) {
+	if !s.Archived {
+		return s, nil
+	}
+	s.Archived = false
+	return s, touch(ctx, s.ID, used)
 }
 
 // Own implements orchestrator.Sessions.
