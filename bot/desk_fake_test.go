@@ -15,6 +15,7 @@ import (
 // deskFake is a domain that records its calls.
 type deskFake struct {
 	shown   cli.TurnID // the turn whose card removes the buttons of a dropped turn
+	at      time.Time  // when Choose runs a prompt
 	journal *journalFake
 
 	mu        sync.Mutex
@@ -171,7 +172,9 @@ func (d *deskFake) Choose(_ context.Context, turn cli.TurnID, what orchestrator.
 	if what == orchestrator.ActionDrop {
 		return orchestrator.Receipt{Turn: d.shown}, d.fail
 	}
-	return d.repeat(string(what), turn, by)
+	receipt, err := d.repeat(string(what), turn, by)
+	receipt.At = d.at
+	return receipt, err
 }
 
 func (d *deskFake) repeat(how string, turn cli.TurnID, by orchestrator.Press) (orchestrator.Receipt, error) {

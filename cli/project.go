@@ -10,6 +10,9 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"unicode"
+	"unicode/utf8"
 )
 
 // ProjectSettings determines whether an agent may use the settings in its working directory, such as hooks, MCP servers
@@ -66,11 +69,18 @@ func ReadProject(dir, home string, files []string) (fields []Field, unread strin
 	}
 	seen := map[string]bool{home: true}
 	r.search(r.dir, files, seen)
-	tree, gitDir := worktreeOf(r.dir)
-	if gitDir == "" {
+	tree, gitDir, err := worktreeOf(r.dir)
+	if err == nil && gitDir == "" {
 		return r.fields, r.missing
 	}
-	main, own := mainCheckout(tree, gitDir)
+	main, own := "", false
+	if err == nil {
+		main, own, err = mainCheckout(tree, gitDir)
+	}
+	if err != nil { // Git or an agent may find a directory there that ductor does not find
+		r.lack(r.shown(tree, ".git"))
+		return r.fields, r.missing
+	}
 	if own {
 		r.search(main, files, seen)
 		return r.fields, r.missing
@@ -99,39 +109,47 @@ func (r *projectReading) search(start string, files []string, seen map[string]bo
 }
 
 // worktreeOf returns the directory that contains dir and has a file .git, and the Git directory that the file names. It
-// returns empty strings if there is none.
-func worktreeOf(dir string) (tree, gitDir string) {
+// returns empty strings if there is none, and only tree and an error if it cannot read the file.
+func worktreeOf(dir string) (tree, gitDir string, err error) {
 	for at := dir; ; at = filepath.Dir(at) {
-		if to, is := strings.CutPrefix(shortFile(filepath.Join(at, ".git")), "gitdir:"); is {
-			return at, from(at, strings.TrimSpace(to))
+		gitDir, err := readGitPath(at, ".git", "gitdir:")
+		if gitDir != "" || err != nil {
+			return at, gitDir, err
 		}
 		if at == filepath.Dir(at) {
-			return "", ""
+			return "", "", nil
 		}
 	}
 }
 
 // mainCheckout returns the main checkout of the repository to which a worktree or a submodule belongs, because agents
 // also read settings there. It reports whether the repository names the directory tree in return: in the file gitdir of
-// a worktree, or in core.worktree of a submodule.
-func mainCheckout(tree, gitDir string) (dir string, own bool) {
-	common := shortFile(filepath.Join(gitDir, "commondir"))
-	if common == "" {
-		named := coreWorktree(gitDir)
-		return RealPath(strings.TrimSuffix(gitDir, "/.git")), named != "" && RealPath(from(gitDir, named)) == tree
+// a worktree, or in core.worktree of a submodule. It returns an error if it cannot read the files of the repository.
+func mainCheckout(tree, gitDir string) (dir string, own bool, err error) {
+	common, err := readGitPath(gitDir, "commondir", "")
+	if err != nil {
+		return "", false, err
 	}
-	common = from(gitDir, common)
-	named := shortFile(filepath.Join(gitDir, "gitdir"))
-	own = named != "" && RealPath(from(gitDir, named)) == filepath.Join(tree, ".git") &&
+	if common == "" {
+		named, err := coreWorktree(gitDir)
+		return RealPath(strings.TrimSuffix(gitDir, "/.git")), named != "" && RealPath(named) == tree, err
+	}
+	named, err := readGitPath(gitDir, "gitdir", "")
+	own = named != "" && RealPath(named) == filepath.Join(tree, ".git") &&
 		filepath.Dir(RealPath(gitDir)) == filepath.Join(RealPath(common), "worktrees")
-	return RealPath(strings.TrimSuffix(common, "/.git")), own
+	return RealPath(strings.TrimSuffix(common, "/.git")), own, err
 }
 
-// coreWorktree returns the setting core.worktree of a Git directory, or "".
-func coreWorktree(gitDir string) (value string) {
+// coreWorktree returns the directory that the setting core.worktree of a Git directory names, or "".
+func coreWorktree(gitDir string) (dir string, err error) {
+	value := ""
 	for _, name := range []string{"config", "config.worktree"} {
+		text, err := readGitFile(filepath.Join(gitDir, name))
+		if err != nil {
+			return "", err
+		}
 		section := ""
-		for line := range strings.Lines(shortFile(filepath.Join(gitDir, name))) {
+		for line := range strings.Lines(text) {
 			key, text, _ := strings.Cut(strings.TrimSpace(line), "=")
 			switch {
 			case strings.HasPrefix(key, "["):
@@ -141,26 +159,67 @@ func coreWorktree(gitDir string) (value string) {
 			}
 		}
 	}
-	return value
-}
-
-func from(dir, path string) string {
-	if filepath.IsAbs(path) {
-		return filepath.Clean(path)
+	if value == "" {
+		return "", nil
 	}
-	return filepath.Join(dir, path)
+	return gitPath(gitDir, value)
 }
 
-// shortFile returns the trimmed content of a small file, or "" if the file is large or cannot be read.
-func shortFile(path string) string {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 64<<10 {
-		return ""
+var errUnclearPath = errors.New("programs may read this path in different ways")
+
+// readGitPath reads a file in which Git stores the label and a path. It returns the path, or "" if the file is missing
+// or does not contain the label.
+//
+// Git removes the line breaks at the end of the file and one space after the label. Agents remove all white space.
+// readGitPath returns an error if this leads to different paths.
+func readGitPath(dir, name, label string) (string, error) {
+	text, err := readGitFile(filepath.Join(dir, name))
+	if err != nil || text == "" || !strings.Contains(text, label) {
+		return "", err
+	}
+	to, found := strings.CutPrefix(strings.TrimRight(text, "\r\n"), label)
+	to = strings.TrimPrefix(to, " ")
+	if !found || to == "" {
+		return "", errUnclearPath
+	}
+	return gitPath(dir, to)
+}
+
+// gitPath returns the path to which a path in a file of Git leads from dir. It returns an error if the path has white
+// space at an end, control characters or invalid UTF-8, or if it leads up from the target of a link.
+func gitPath(dir, to string) (string, error) {
+	if strings.TrimSpace(strings.Trim(to, "\ufeff")) != to || !utf8.ValidString(to) ||
+		strings.ContainsFunc(to, unicode.IsControl) {
+		return "", errUnclearPath
+	}
+	if !filepath.IsAbs(to) {
+		to = dir + "/" + to
+	}
+	// The system resolves a link before the ".." that follows it. Clean removes both.
+	if real, err := filepath.EvalSymlinks(to); err == nil && real != RealPath(to) {
+		return "", errUnclearPath
+	}
+	return filepath.Clean(to), nil
+}
+
+// gitFileBytes is the maximum size of the files of Git that ductor reads to find settings.
+const gitFileBytes = 64 << 10
+
+// readGitFile returns the content of a small file of Git. It returns "" if the file is missing or a directory.
+func readGitFile(path string) (string, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), err == nil && info.IsDir():
+		return "", nil
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular(): // opening a pipe would block
+		return "", fmt.Errorf("%s is no file", path)
+	case info.Size() > gitFileBytes:
+		return "", errLongFile
 	}
 	text, err := os.ReadFile(path)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(text))
+	return string(text), err
 }
 
 type projectReading struct {
