@@ -3,6 +3,7 @@ package sessions
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -208,6 +209,29 @@ func (s *Screen) deletePage(p lang.Printer, now orchestrator.Session) tgapi.Page
 		Text:     p.Text("sessions.really-delete", render.Cut(s.title(p, now), titleShown)),
 		Keyboard: tgapi.Keyboard{{yes}, {OpenButton(p, now.ID)}},
 	}
+}
+
+// forkShown is the maximum length of a fork's title in a short answer to a press, in characters.
+const forkShown = 40
+
+// inUse returns the reason why a session cannot be deleted, or why it cannot move to another conversation.
+func inUse(p lang.Printer, err error) string {
+	use := &orchestrator.SessionInUse{}
+	if !errors.As(err, &use) {
+		return p.Text("sessions.in-use")
+	}
+	switch use.Why {
+	case orchestrator.UsedByNextPrompt:
+		return p.Text("sessions.in-use-now")
+	case orchestrator.UsedByJob:
+		return p.Text("sessions.in-use-job")
+	case orchestrator.UsedByTurn:
+		return p.Text("sessions.in-use-turn")
+	}
+	if use.Here {
+		return p.Text("sessions.in-use-fork", render.Cut(Title(p, use.Fork), forkShown))
+	}
+	return p.Text("sessions.in-use-elsewhere")
 }
 
 func pin(s orchestrator.Session) string {

@@ -183,12 +183,22 @@ func (b *Book) change(ctx context.Context, by orchestrator.Press, id orchestrato
 	return s, b.opts.Store.SaveSession(ctx, s)
 }
 
+// Deletable implements orchestrator.Sessions.
+func (b *Book) Deletable(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) (orchestrator.Session,
+	error) {
+	if !by.May(orchestrator.ChangeSessions) {
+		return orchestrator.Session{}, orchestrator.ErrNotAllowed
+	}
+	s, err := b.Session(ctx, by.Conversation, id)
+	if err == nil {
+		err = b.opts.Store.CheckUnused(ctx, id)
+	}
+	return s, err
+}
+
 // Delete implements orchestrator.Sessions.
 func (b *Book) Delete(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) error {
-	if !by.May(orchestrator.ChangeSessions) {
-		return orchestrator.ErrNotAllowed
-	}
-	if _, err := b.Session(ctx, by.Conversation, id); err != nil {
+	if _, err := b.Deletable(ctx, by, id); err != nil {
 		return err
 	}
 	return b.opts.Store.DeleteSession(ctx, id)
