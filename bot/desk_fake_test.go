@@ -15,7 +15,6 @@ import (
 // deskFake is a domain that records its calls.
 type deskFake struct {
 	shown   cli.TurnID // the turn whose card removes the buttons of a dropped turn
-	at      time.Time  // when Choose runs a prompt
 	journal *journalFake
 
 	mu        sync.Mutex
@@ -173,7 +172,9 @@ func (d *deskFake) Choose(_ context.Context, turn cli.TurnID, what orchestrator.
 		return orchestrator.Receipt{Turn: d.shown}, d.fail
 	}
 	receipt, err := d.repeat(string(what), turn, by)
-	receipt.At = d.at
+	if what == orchestrator.ActionLater {
+		receipt.At = time.Now().Add(time.Hour)
+	}
 	return receipt, err
 }
 

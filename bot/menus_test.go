@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"ductor/bot/menu"
 	"ductor/bot/tgapi"
@@ -182,7 +181,6 @@ func TestCancelLeavesTheButtonsOfTheEnd(t *testing.T) {
 // TestARunAtALaterTimeShowsInTheChat: the press sends a message with Cancel, which then offers to run the prompt now.
 func TestARunAtALaterTimeShowsInTheChat(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
-		r.desk.at = time.Now().Add(time.Hour)
 		r.send(r.press(actLater+":t1", 9))
 		synctest.Wait()
 		sent := r.journal.lastNotice(t)

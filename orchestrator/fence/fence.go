@@ -86,7 +86,7 @@ func (l Location) String() string {
 	return location + at
 }
 
-// Words returns the user's own words in a prompt. If there are none, it returns the words that the user forwarded. It
+// Words returns the user's own words in a prompt. If the user wrote nothing, it returns the forwarded words. It
 // leaves out headers and the messages to which the user replied, and it shortens locations and contacts.
 func Words(prompt string) string {
 	var own, foreign []string
@@ -115,7 +115,7 @@ func Words(prompt string) string {
 	return strings.TrimSpace(strings.Join(foreign, "\n"))
 }
 
-// hasPrefix reports whether a line is a header with one of these beginnings.
+// hasPrefix reports whether a line is a header that starts with any of the prefixes.
 func hasPrefix(line string, prefixes ...string) bool {
 	for _, p := range prefixes {
 		if strings.HasPrefix(line, p) && strings.HasSuffix(line, "]") {
