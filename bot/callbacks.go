@@ -162,17 +162,12 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 
 // replace replaces the pressed button by another one, or removes it.
 func (c *callbacks) replace(p updates.Press, by tgapi.Button) {
-	if by == (tgapi.Button{}) && p.Buttons != nil {
+	switch {
+	case p.Buttons == nil:
+	case by == (tgapi.Button{}):
 		c.feedback.Rebutton(p.By.Conversation, p.Message, p.Buttons.Without(p.Data))
-		return
-	}
-	for _, row := range p.Buttons {
-		for i := range row {
-			if row[i].Data == p.Data {
-				row[i] = by
-				c.feedback.Rebutton(p.By.Conversation, p.Message, p.Buttons)
-			}
-		}
+	default:
+		c.feedback.Rebutton(p.By.Conversation, p.Message, p.Buttons.Replaced(p.Data, by))
 	}
 }
 

@@ -87,8 +87,9 @@ type Desk interface {
 	// again only once: later actions of this kind return ErrRepeated. Choose returns ErrBadChoice if the action was not
 	// offered, ErrElsewhere if the turn belongs to another conversation, and ErrStillOpen if the turn has not ended.
 	//
-	// ActionDrop cancels the next retry of a running turn, or deletes the job that ActionLater created. An action that
-	// runs the prompt now also deletes this job, or returns ErrRepeated if the job has started.
+	// ActionDrop cancels the next retry of a running turn, or deletes the job that ActionLater created. It returns
+	// ErrRepeated if the prompt has run again. An action that runs the prompt now also deletes this job, or returns
+	// ErrRepeated if the job has started.
 	Choose(ctx context.Context, turn cli.TurnID, what orchestrator.Action,
 		by orchestrator.Press) (orchestrator.Receipt, error)
 	// ShowAgain sends the result of a turn again, as new messages.

@@ -171,7 +171,11 @@ func (d *deskFake) Choose(_ context.Context, turn cli.TurnID, what orchestrator.
 	if what == orchestrator.ActionDrop {
 		return orchestrator.Receipt{Turn: d.shown}, d.fail
 	}
-	return d.repeat(string(what), turn, by)
+	receipt, err := d.repeat(string(what), turn, by)
+	if what == orchestrator.ActionLater {
+		receipt.At = time.Now().Add(time.Hour)
+	}
+	return receipt, err
 }
 
 func (d *deskFake) repeat(how string, turn cli.TurnID, by orchestrator.Press) (orchestrator.Receipt, error) {

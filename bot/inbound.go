@@ -167,12 +167,13 @@ func (c *callbacks) register(p parts, heard *transcript.Screen, r *restarts) {
 		transcript.Action: {orchestrator.SendPrompts, onScreen(heard.Press)},
 	})
 	c.buttons[actAccount] = button{orchestrator.ChangeSettings, c.pressAccount}
+	c.buttons[actNotAt] = button{orchestrator.ChangeSettings, c.cancelLater}
 	c.buttons[actMode] = button{orchestrator.ChangeSettings, c.pressMode}
 	for act, what := range recoveries() {
 		c.buttons[act] = button{orchestrator.ChangeSettings,
-			onTurn(func(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
-				return c.choose(ctx, p, what, turn)
-			})}
+			func(ctx context.Context, p updates.Press, turn string) (tgapi.Answer, error) {
+				return c.choose(ctx, p, what, cli.TurnID(turn))
+			}}
 	}
 	for _, act := range menu.Actions() {
 		c.buttons[act] = button{orchestrator.ChangeSettings,

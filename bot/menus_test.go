@@ -177,3 +177,28 @@ func TestCancelLeavesTheButtonsOfTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// TestARunAtALaterTimeShowsInTheChat: the press sends a message with Cancel, which then offers to run the prompt now.
+func TestARunAtALaterTimeShowsInTheChat(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		r.send(r.press(actLater+":t1", 9))
+		synctest.Wait()
+		sent := r.journal.lastNotice(t)
+		if !strings.HasPrefix(sent.Text, "⏰ It runs at ") || sent.ReplyTo != 9 || len(sent.Keyboard) != 1 {
+			t.Fatalf("the chat shows %+v", sent)
+		}
+		r.send(r.press(sent.Keyboard[0][0].Data, 10))
+		synctest.Wait()
+		if len(r.voice.edits) != 1 || r.voice.edits[0].Text != "Cancelled." ||
+			r.voice.edits[0].Keyboard[0][0].Data != actAgain+":t1" {
+			t.Errorf("after Cancel the message is %+v", r.voice.edits)
+		}
+		r.desk.fail = orchestrator.ErrRepeated
+		r.send(r.press(sent.Keyboard[0][0].Data, 10))
+		synctest.Wait()
+		if len(r.voice.edits) != 1 || r.voice.lastAnswer() != "This was already run again." ||
+			!slices.Contains(r.voice.Signs(), "unbutton 7/0 10") {
+			t.Errorf("after the run, Cancel is answered by %q, and changes %+v", r.voice.lastAnswer(), r.voice.edits)
+		}
+	})
+}

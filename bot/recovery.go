@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"ductor/bot/message"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
@@ -24,6 +25,7 @@ const (
 	actLift    = "lb"
 	actAccount = "ac"
 	actMode    = "mo"
+	actNotAt   = "na" // cancels a run at a later time; below the message that announces it
 )
 
 // perRow is the number of buttons in one row.
@@ -81,14 +83,14 @@ func (b turnButtons) EndRetries(turn cli.TurnID) tgapi.Button {
 
 // choose handles a button below a turn that failed or was interrupted.
 func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrator.Action,
-	turn cli.TurnID) (string, error) {
+	turn cli.TurnID) (a tgapi.Answer, err error) {
 	say := c.lang.Of(p.By.Conversation.Chat)
 	receipt, err := c.desk.Choose(ctx, turn, what, p.By)
 	if err != nil {
-		return "", err
+		return a, err
 	}
 	if receipt.Full {
-		return say.Text("bot.queue-full"), nil
+		return tgapi.Answer{Text: say.Text("bot.queue-full")}, nil
 	}
 	// Remove the buttons only if the action created another turn. If the action repeats the same turn, this turn may
 	// already have ended again, and its message may have new buttons.
@@ -97,27 +99,43 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 	}
 	switch {
 	case what == orchestrator.ActionDrop:
-		return say.Text("bot.nothing-more"), nil
+		a.Text = say.Text("bot.nothing-more")
 	case !receipt.At.IsZero():
-		return say.Text("bot.runs-at", say.Clock(receipt.At.Local(), time.Now())), nil
+		a.Text = say.Text("bot.runs-at", say.Clock(receipt.At.Local(), time.Now()))
+		a.Messages = []orchestrator.Message{message.Compose(p.By.Conversation, message.Content{
+			Text: render.Plain("⏰ " + a.Text), ReplyTo: p.Message,
+			Keyboard: tgapi.Keyboard{{turnButton(say.Text("common.cancel"), actNotAt, turn)}},
+		})}
 	case receipt.Ahead > 0:
-		return say.Text("bot.again-queued", receipt.Ahead), nil
+		a.Text = say.Text("bot.again-queued", receipt.Ahead)
+	default:
+		a.Text = say.Text("bot.again-runs")
 	}
-	return say.Text("bot.again-runs"), nil
+	return a, nil
+}
+
+// cancelLater handles the button that cancels a run at a later time. The message then offers to run the prompt now.
+func (c *callbacks) cancelLater(ctx context.Context, p updates.Press, turn string) (tgapi.Answer, error) {
+	if _, err := c.desk.Choose(ctx, cli.TurnID(turn), orchestrator.ActionDrop, p.By); err != nil {
+		return tgapi.Answer{}, err
+	}
+	say := c.lang.Of(p.By.Conversation.Chat)
+	return tgapi.Answer{Text: say.Text("bot.nothing-more"), Edit: tgapi.Page{
+		Text:     say.Text("common.cancelled"),
+		Keyboard: tgapi.Keyboard{{turnButton(say.Text("bot.run-again"), actAgain, cli.TurnID(turn))}},
+	}}, nil
 }
 
 // pressAccount handles a button that runs the prompt again with another account.
 func (c *callbacks) pressAccount(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 	account, turn, _ := strings.Cut(what, "@")
-	text, err := c.choose(ctx, p, orchestrator.ActionAccount(cli.Account(account)), cli.TurnID(turn))
-	return tgapi.Answer{Text: text}, err
+	return c.choose(ctx, p, orchestrator.ActionAccount(cli.Account(account)), cli.TurnID(turn))
 }
 
 // pressMode handles a button that runs the prompt again in another permission mode.
 func (c *callbacks) pressMode(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 	mode, turn, _ := strings.Cut(what, "@")
-	text, err := c.choose(ctx, p, orchestrator.ActionMode(cli.PermissionMode(mode)), cli.TurnID(turn))
-	return tgapi.Answer{Text: text}, err
+	return c.choose(ctx, p, orchestrator.ActionMode(cli.PermissionMode(mode)), cli.TurnID(turn))
 }
 
 // recoveries maps the actions of the buttons below a failed turn to the orchestrator's actions.

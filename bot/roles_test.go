@@ -21,7 +21,7 @@ import (
 func TestAViewerChangesNothing(t *testing.T) {
 	const viewer = 8
 	actions := rapid.SampledFrom([]string{
-		actAgain, actFresh, actSummary, actCompact, actLater, actHandOff, actDrop, tgapi.LogInAction, actLift, actShow, actCancel, actStop, actSteer,
+		actAgain, actFresh, actSummary, actCompact, actLater, actHandOff, actDrop, actNotAt, tgapi.LogInAction, actLift, actShow, actCancel, actStop, actSteer,
 		actInterrupt, actRestart, actKeep, actLanguage, "m", "p", "a", "j", "f", "o", "unknown",
 	})
 	// not available in this rig

@@ -240,14 +240,22 @@ func (s *Scheduler) validated(j orchestrator.Job) (orchestrator.Job, error) {
 // badJob converts an error of validation to an error for the chat.
 func (s *Scheduler) badJob(in orchestrator.ConversationID, err error) error {
 	p, unknown := s.opts.Lang.Of(in.Chat), schedule.Unknown{}
-	why := ""
+	why, cron := "", &schedule.BadCron{}
 	switch {
+	case errors.As(err, &cron):
+		why = p.Text("job.no-cron", cron.Line)
+	case errors.Is(err, schedule.ErrInterval):
+		why = p.Text("job.interval")
+	case errors.Is(err, schedule.ErrTooOften):
+		why = p.Text("job.too-often", p.Span(schedule.MinGap))
 	case errors.As(err, &unknown):
 		why = p.Text("job.unknown-time", unknown.Text, schedule.Examples)
 	case errors.Is(err, schedule.ErrUnclear):
 		why = p.Text("job.unclear", sentence(err))
 	case errors.Is(err, schedule.ErrPassed):
 		why = p.Text("job.passed")
+	case errors.Is(err, schedule.ErrNever):
+		why = p.Text("job.never")
 	default:
 		why = sentence(err)
 	}

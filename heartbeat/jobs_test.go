@@ -33,7 +33,11 @@ var invalidEdits = []struct {
 		`Quiet hours are two times of day such as 22:00 and 07:00, not "now" and "".`},
 	{func(j *orchestrator.Job) { j.Sandbox = "other" }, `Sandbox is "off" or "docker", not "other".`},
 	{func(j *orchestrator.Job) { j.Schedule = "soon" },
-		`"soon" is no cron line: expected 5 to 6 fields, found 1: [soon].`},
+		`"soon" isn't a cron line. Write minute, hour, day, month and weekday, such as 30 8 * * 1-5.`},
+	{func(j *orchestrator.Job) { j.Schedule = "every 30s" }, "An interval is a minute to a year, in whole seconds."},
+	{func(j *orchestrator.Job) { j.Schedule = "0 9 31 2 *" }, "That day never comes. Change the schedule."},
+	{func(j *orchestrator.Job) { j.Schedule = "* * * * * *" },
+		"The times are too close to each other. Leave at least 10 s."},
 }
 
 // TestADraftIsAddedOnce also tests that an invalid edit changes nothing.
@@ -339,5 +343,40 @@ func TestAFinishedJobRemainsUntilItsFailureIsReported(t *testing.T) {
 	add(heartbeat.MostFinished + 2)
 	if remains() {
 		t.Error("the job remains after its failure is reported")
+	}
+}
+
+// germans implements lang.Store for chats whose language is German.
+type germans struct{}
+
+func (germans) Languages(context.Context) ([]lang.Choice, error) {
+	return []lang.Choice{{ID: here.Chat, Chosen: "de"}}, nil
+}
+
+func (germans) SaveLanguage(context.Context, lang.Choice) error { return nil }
+
+// The mistakes in a schedule are in the language of the chat.
+func TestMistakesInAScheduleAreTranslated(t *testing.T) {
+	d := newRig(t, day, func(o *heartbeat.Options) {
+		choices, err := lang.OpenChoices(t.Context(), germans{}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Lang = choices
+	})
+	for line, want := range map[string]string{
+		"every 30s":           "Ein Abstand ist eine Minute bis ein Jahr lang, in ganzen Sekunden.",
+		"0 9 31 2 *":          "Diesen Tag gibt es nicht mehr. Ändere den Zeitplan.",
+		"99 9 * * *":          `"99 9 * * *" ist keine Cron-Zeile.`,
+		"@hourly-ish":         `"@hourly-ish" ist keine Cron-Zeile.`,
+		"* * * * * *":         "Die Zeiten liegen zu dicht beieinander.",
+		"at 2020-01-01 08:00": "Diese Zeit ist vorbei. Ändere den Zeitplan.",
+	} {
+		_, err := d.CheckJob(orchestrator.Job{
+			Conversation: here, Prompt: "look", JobTiming: orchestrator.JobTiming{Schedule: line},
+		})
+		if bad := (*orchestrator.BadJob)(nil); !errors.As(err, &bad) || !strings.HasPrefix(bad.Why, want) {
+			t.Errorf("%s: %v, want %q", line, err, want)
+		}
 	}
 }

@@ -12,9 +12,9 @@ import (
 func TestAddRefusesSchedules(t *testing.T) {
 	h := newRig(t, time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 	for line, why := range map[string]string{
-		"0 0 30 2 *":          "No such time comes any more.",
+		"0 0 30 2 *":          "That day never comes. Change the schedule.",
 		"at 2020-01-01 08:00": "That time has passed. Change the schedule.",
-		"* * * * * *":         "It would run again after 1s; leave at least 10s.",
+		"* * * * * *":         "The times are too close to each other. Leave at least 10 s.",
 	} {
 		_, err := h.Add(t.Context(), orchestrator.Job{Conversation: here, Prompt: "x",
 			JobTiming: orchestrator.JobTiming{Schedule: line}})

@@ -43,7 +43,7 @@ type Store interface {
 	MoveSession(ctx context.Context, id SessionID, to ConversationID) error
 	// TitleSession changes the title of a session, but only if its current title is the expected one.
 	TitleSession(ctx context.Context, id SessionID, expected, title string) error
-	// TouchSession records that a session was used, or returns ErrNoSession.
+	// TouchSession records that a session was used, and restores an archived session. It may return ErrNoSession.
 	TouchSession(ctx context.Context, id SessionID, at time.Time) error
 	// SetAgentSession records which agent session belongs to a session of ductor. If own.ID is empty, it deletes the
 	// record.

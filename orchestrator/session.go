@@ -176,6 +176,29 @@ type SessionQuery struct {
 	Offset, Limit int
 }
 
+// SessionUse is a reason why a session cannot be deleted.
+type SessionUse int
+
+// SessionUse values. If there are several reasons, the first one counts.
+const (
+	UsedByNextPrompt SessionUse = iota + 1 // it is the current session of its conversation
+	UsedByJob                              // it belongs to a job
+	UsedByTurn                             // it has turns that the chat does not show yet
+	UsedByFork                             // another session was forked from it
+)
+
+// SessionInUse is an ErrSessionInUse for a session that cannot be deleted.
+type SessionInUse struct {
+	Why  SessionUse
+	Here bool   // the fork belongs to the same conversation
+	Fork string // title of the fork
+}
+
+func (e *SessionInUse) Error() string { return ErrSessionInUse.Error() }
+
+// Unwrap returns ErrSessionInUse.
+func (e *SessionInUse) Unwrap() error { return ErrSessionInUse }
+
 // SessionStore stores sessions for users. internal/store implements it.
 type SessionStore interface {
 	SessionNames
@@ -184,14 +207,13 @@ type SessionStore interface {
 	FindSessions(ctx context.Context, q SessionQuery) (found []FoundSession, more bool, err error)
 	// SaveSession stores the title of a session and whether it is pinned or archived, or returns ErrNoSession.
 	SaveSession(ctx context.Context, s Session) error
-	// DeleteSession deletes a session with all its turns. It returns ErrSessionInUse if one of these is true:
-	//   - it is the current session of a conversation
-	//   - it belongs to a job
-	//   - it has turns that the chat does not show yet
-	//   - another session was forked from it
-	//
-	// It returns ErrNoSession for an unknown ID.
+	// TouchSession has its contract in the interface Store.
+	TouchSession(ctx context.Context, id SessionID, at time.Time) error
+	// DeleteSession deletes a session with all its turns. It returns a *SessionInUse if the session is in use, and
+	// ErrNoSession for an unknown ID.
 	DeleteSession(ctx context.Context, id SessionID) error
+	// CheckUnused returns a *SessionInUse if DeleteSession would.
+	CheckUnused(ctx context.Context, id SessionID) error
 	// Knows reports whether an agent session with this ID belongs to a session of ductor.
 	Knows(ctx context.Context, own cli.AgentSessionID) (bool, error)
 	// ForkSession stores s as a new session whose history is a copy of another session's history, up to and including a
@@ -249,7 +271,9 @@ type Sessions interface {
 	Pin(ctx context.Context, by Press, id SessionID) (Session, error)
 	// Archive archives a session, or restores it if it was archived.
 	Archive(ctx context.Context, by Press, id SessionID) (Session, error)
-	// Delete deletes a session with all its turns, or returns ErrSessionInUse.
+	// Deletable returns a session that Delete can delete, or the error that Delete would return.
+	Deletable(ctx context.Context, by Press, id SessionID) (Session, error)
+	// Delete deletes a session with all its turns, or returns a *SessionInUse.
 	Delete(ctx context.Context, by Press, id SessionID) error
 	// Fork creates a session with a copy of the history up to a turn, and makes it the current session. It may return
 	// ErrNoTurn.

@@ -109,7 +109,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, on tgapi.Presse
 	p, messageID := s.o.Lang.Of(by.Conversation.Chat), on.Message
 	switch what {
 	case opUndo, opRedo:
-		return s.turnBack(ctx, by, messageID, what, id)
+		return s.turnBack(ctx, by, on, what, id)
 	case opDiff, opDarkDiff:
 		return s.diffOf(ctx, by, messageID, what == opDarkDiff, id)
 	case opCommit:
@@ -207,10 +207,12 @@ func (s *Screen) say(by orchestrator.Press, messageID int, text string, buttons 
 	return message.Compose(by.Conversation, c)
 }
 
-func (s *Screen) turnBack(ctx context.Context, by orchestrator.Press, messageID int, what op,
+// turnBack undoes or redoes the changes of a turn, and reports it in a new message with the opposite button.
+func (s *Screen) turnBack(ctx context.Context, by orchestrator.Press, on tgapi.Pressed, what op,
 	id string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	undo, redo := button(p.Text("changes.undo"), opUndo, id), button(p.Text("changes.redo"), opRedo, id)
+	was, now, text := undo, redo, ""
 	if what == opUndo {
 		c, err := s.o.Changes.Undo(ctx, by, cli.TurnID(id))
 		if errors.Is(err, orchestrator.ErrUndone) {
@@ -222,26 +224,29 @@ func (s *Screen) turnBack(ctx context.Context, by orchestrator.Press, messageID 
 		if err := s.closeQuestion(ctx, by.Conversation, id, 0, p.Text("common.cancelled")); err != nil {
 			s.o.Log.Warn("withdraw the question about a commit", "turn", id, "err", err)
 		}
-		text := p.Text("changes.undone", c.Changed.Files)
+		text = p.Text("changes.undone", c.Changed.Files)
 		if c.Changed.Ignored {
 			text += "\n" + p.Text("changes.ignored")
 		}
 		if c.Commit != "" {
 			text += "\n" + p.Text("changes.still-committed", short(c.Commit))
 		}
-		return tgapi.Answer{Messages: []orchestrator.Message{s.say(by, messageID, text, redo)}, Instead: &redo}, nil
+	} else {
+		c, err := s.o.Changes.Redo(ctx, by, cli.TurnID(id))
+		if errors.Is(err, orchestrator.ErrNotUndone) {
+			return tgapi.Answer{Instead: &undo}, err
+		}
+		if err != nil {
+			return tgapi.Answer{}, err
+		}
+		was, now, text = redo, undo, p.Text("changes.redone", c.Changed.Files)
 	}
-	c, err := s.o.Changes.Redo(ctx, by, cli.TurnID(id))
-	if errors.Is(err, orchestrator.ErrNotUndone) {
-		return tgapi.Answer{Instead: &undo}, err
-	}
+	report := s.say(by, on.Message, text, now)
+	instead, err := s.switchControls(ctx, on, id, was, now, report)
 	if err != nil {
-		return tgapi.Answer{}, err
+		s.o.Log.Warn("change the buttons of other messages", "turn", id, "err", err)
 	}
-	return tgapi.Answer{
-		Messages: []orchestrator.Message{s.say(by, messageID, p.Text("changes.redone", c.Changed.Files), undo)},
-		Instead:  &undo,
-	}, nil
+	return tgapi.Answer{Messages: []orchestrator.Message{report}, Instead: &instead}, nil
 }
 
 func short(commit string) string { return commit[:min(len(commit), 10)] }
@@ -322,6 +327,9 @@ func (s *Screen) commitAs(ctx context.Context, by orchestrator.Press, id, text s
 	if err == nil || errors.Is(err, orchestrator.ErrCommitted) {
 		if q, _, err := message.LoadValue[question](ctx, s.o.Journal, questionKey(id)); err == nil && q.Answer != 0 {
 			s.o.Rebutton(by.Conversation, q.Answer, q.Buttons)
+			if err := s.rebuttoned(ctx, id, q.Answer, q.Buttons); err != nil {
+				s.o.Log.Warn("record the buttons of an answer", "turn", id, "err", err)
+			}
 		}
 	}
 	if err != nil {

@@ -24,6 +24,7 @@ type fake struct {
 	done  []string
 	diff  string
 	store map[int]orchestrator.Message
+	ids   map[string]int // IDs of sent messages, by key
 	cards orchestrator.CardStore
 	err   error
 
@@ -33,7 +34,7 @@ type fake struct {
 }
 
 func newFake() *fake {
-	b := &fake{state: map[string]*orchestrator.TurnChanges{}, diff: "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-one\n+two\n", store: map[int]orchestrator.Message{}}
+	b := &fake{state: map[string]*orchestrator.TurnChanges{}, diff: "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-one\n+two\n", store: map[int]orchestrator.Message{}, ids: map[string]int{}}
 	b.cards = bottest.NewJournal()
 	for chat := range 2 {
 		in := orchestrator.ConversationID{Chat: int64(chat + 1)}
@@ -154,8 +155,8 @@ func (b *fake) Return(_ context.Context, by orchestrator.Press, id string, _ orc
 	return to, orchestrator.TurnChanges{ID: "before", Changed: orchestrator.Changed{Files: 3}}, err
 }
 
-func (b *fake) FindMessage(context.Context, string) (m orchestrator.Message, err error) {
-	return m, nil
+func (b *fake) FindMessage(_ context.Context, key string) (orchestrator.Message, error) {
+	return orchestrator.Message{ID: b.ids[key]}, nil
 }
 func (b *fake) MessageAt(_ context.Context, _ orchestrator.ConversationID, id int) (orchestrator.Message, error) {
 	return b.store[id], nil
@@ -229,6 +230,44 @@ func TestAnySequenceOfPresses(t *testing.T) {
 			}
 		}
 	})
+}
+
+// After a press of Undo or Redo, the answer and the newest report have the same button, wherever it was pressed. Older
+// reports have none.
+func TestUndoAndRedoChangeBothMessages(t *testing.T) {
+	b := newFake()
+	row := Buttons(lang.Printer{}, "turn-1", orchestrator.Changed{Files: 2})
+	undo, redo := row[1], button(lang.Printer{}.Text("changes.redo"), opRedo, "turn-1")
+	shows, newest := map[int]tgapi.Keyboard{9: {row}}, 9
+	for _, press := range []struct {
+		on       int
+		was, now tgapi.Button
+	}{{9, undo, redo}, {10, redo, undo}, {9, undo, redo}, {9, redo, undo}, {13, undo, redo}} {
+		screen := b.screen()
+		screen.o.Rebutton = func(_ orchestrator.ConversationID, message int, k tgapi.Keyboard) { shows[message] = k }
+		pressed := tgapi.Pressed{Message: press.on, Buttons: shows[press.on]}
+		a, err := screen.Press(t.Context(), by(1), pressed, strings.TrimPrefix(press.was.Data, Action+":"))
+		if err != nil || a.Instead == nil || len(a.Messages) != 1 {
+			t.Fatalf("a press on %d: %+v, %v", press.on, a, err)
+		}
+		if shows[press.on] = pressed.Buttons.Replaced(press.was.Data, *a.Instead); *a.Instead == (tgapi.Button{}) {
+			shows[press.on] = nil
+		}
+		newest++
+		b.ids[a.Messages[0].Key], shows[newest] = newest, tgapi.Keyboard{{press.now}}
+		for id, k := range shows {
+			var want tgapi.Keyboard
+			switch id {
+			case 9:
+				want = tgapi.Keyboard{{row[0], press.now, row[2]}}
+			case newest:
+				want = tgapi.Keyboard{{press.now}}
+			}
+			if fmt.Sprint(k) != fmt.Sprint(want) {
+				t.Errorf("after a press on %d the message %d has %v, want %v", press.on, id, k, want)
+			}
+		}
+	}
 }
 
 // The user accepts the proposed message of a commit, or replies with another one. Then the answer has no button for a

@@ -314,6 +314,18 @@ func TestTheMenuSaysThatASandboxIsNotThere(t *testing.T) {
 	}
 }
 
+// The reason why models cannot be listed is in English, so only English chats show it.
+func TestTheReasonWhyModelsAreNotListed(t *testing.T) {
+	why := &cli.Failure{Kind: cli.BadOutput, Agent: "claude", Reason: "it lists no models"}
+	e := cli.MenuEntry{Agent: "claude", Err: why}
+	for language, shows := range map[lang.Language]bool{"en": true, "de": false, "zh": false} {
+		got := unusableBecause(language.Printer(), e)
+		if strings.Contains(got, "no models") != shows || !strings.Contains(got, "Claude") {
+			t.Errorf("in %s it says %q", language, got)
+		}
+	}
+}
+
 // TestOffersAreForOwners tests that only an owner in a private chat uses up the offer of a new agent.
 func TestOffersAreForOwners(t *testing.T) {
 	withMenus(t, func(t *testing.T, r *rig) {

@@ -236,6 +236,10 @@ func unusableBecause(p lang.Printer, e cli.MenuEntry) string {
 		s = p.Text("menu.not-installed")
 	case e.Auth.State == cli.Installed:
 		s = p.Text("menu.not-logged-in")
+	case f != nil && !p.IsEnglish(): // the reason is in English
+		without := *f
+		without.Reason = ""
+		return p.Text("menu.not-listed", strings.TrimRight(without.Sentence(p), ".。"))
 	case e.Err != nil:
 		return p.Text("menu.not-listed", render.Cut(firstLineOf(e.Err.Error()), 200))
 	default:

@@ -71,7 +71,7 @@ func TestATakeOverThatIsRefused(t *testing.T) {
 	r.pressBy(group, r.data("Away"))
 	r.shows("everyone in this group can read and export")
 	r.pressBy(group, r.data("Move here"))
-	r.said("This session is in use")
+	r.said("This session can't move now")
 	if s, err := r.db.Session(t.Context(), "s1"); err != nil || s.Conversation != there {
 		t.Errorf("it is in %v, %v", s.Conversation, err)
 	}

@@ -90,7 +90,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, messageID int
 		page, err := s.list(ctx, by.Conversation, listed{})
 		return tgapi.Answer{Text: say.Text("sessions.gone"), Edit: page}, err
 	case errors.Is(err, orchestrator.ErrSessionInUse):
-		return tgapi.Answer{Text: say.Text("sessions.in-use")}, nil
+		return tgapi.Answer{Text: inUse(say, err)}, nil
 	}
 	return a, err
 }
@@ -172,7 +172,7 @@ func (s *Screen) change(ctx context.Context, by orchestrator.Press, op op,
 			a.Text = p.Text("sessions.is-unarchived")
 		}
 	case opDelete:
-		if now, err = s.o.Sessions.Session(ctx, by.Conversation, id); err == nil {
+		if now, err = s.o.Sessions.Deletable(ctx, by, id); err == nil {
 			a.Edit = s.deletePage(p, now)
 		}
 		return a, err

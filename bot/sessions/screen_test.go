@@ -442,8 +442,34 @@ func TestPutAsideAndDelete(t *testing.T) {
 	r.command("")
 	r.press("Current one")
 	r.press("🗑")
+	r.said("Your next message continues this session.")
+	if strings.Contains(r.page.Text, "Delete") {
+		t.Errorf("it asks before it refuses: %s", r.page.Text)
+	}
+}
+
+// The answer to a press of Delete names the fork that needs the session, unless it is in another chat. A press of an
+// older question gets the same answer.
+func TestAForkPreventsItsDeletion(t *testing.T) {
+	r := newRig(t)
+	r.session(here, "s1", "Old one", [2]string{"a", "b"})
+	r.session(here, "s2", "Current one", [2]string{"c", "d"})
+	r.command("")
+	r.press("Old one")
 	r.press("🗑")
-	r.said("This session is in use")
+	asked := r.data("🗑")
+	turns, err := r.db.History(t.Context(), "s1", 1)
+	r.must(err)
+	fork := orchestrator.Session{ID: "s3", Conversation: here, Title: "My fork"}
+	r.must(r.db.ForkSession(t.Context(), fork, turns[0].ID))
+	r.pressBy(owner, asked)
+	r.said(`The session "My fork" was forked from this one`)
+	r.must(r.db.MoveSession(t.Context(), "s3", there))
+	r.pressBy(owner, asked)
+	r.said("A session in another chat was forked from this one")
+	r.must(r.db.DeleteSession(t.Context(), "s3"))
+	r.pressBy(owner, asked)
+	r.said("Deleted.")
 }
 
 // Whatever data a button has, and whoever presses it, it neither changes nor shows another chat.

@@ -3,6 +3,7 @@ package sessions
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"ductor/cli"
 	"ductor/lang"
 	"ductor/orchestrator"
+	"ductor/orchestrator/fence"
 )
 
 // Limits of a page. The lengths of texts are in characters.
@@ -186,7 +188,7 @@ func prompt(p lang.Printer, t orchestrator.Turn) string {
 	for _, a := range t.Prompt.Attachments {
 		names = append(names, "📎 "+a.Name)
 	}
-	return Title(p, cmp.Or(render.OneLine(t.Prompt.Text), strings.Join(names, ", ")))
+	return Title(p, cmp.Or(render.OneLine(fence.Words(t.Prompt.Text)), strings.Join(names, ", ")))
 }
 
 // kind returns a prefix that describes the kind of an entry. It returns "" for a turn.
@@ -207,6 +209,29 @@ func (s *Screen) deletePage(p lang.Printer, now orchestrator.Session) tgapi.Page
 		Text:     p.Text("sessions.really-delete", render.Cut(s.title(p, now), titleShown)),
 		Keyboard: tgapi.Keyboard{{yes}, {OpenButton(p, now.ID)}},
 	}
+}
+
+// forkShown is the maximum length of a fork's title in a short answer to a press, in characters.
+const forkShown = 40
+
+// inUse returns the reason why a session cannot be deleted, or why it cannot move to another conversation.
+func inUse(p lang.Printer, err error) string {
+	use := &orchestrator.SessionInUse{}
+	if !errors.As(err, &use) {
+		return p.Text("sessions.in-use")
+	}
+	switch use.Why {
+	case orchestrator.UsedByNextPrompt:
+		return p.Text("sessions.in-use-now")
+	case orchestrator.UsedByJob:
+		return p.Text("sessions.in-use-job")
+	case orchestrator.UsedByTurn:
+		return p.Text("sessions.in-use-turn")
+	}
+	if use.Here {
+		return p.Text("sessions.in-use-fork", render.Cut(Title(p, use.Fork), forkShown))
+	}
+	return p.Text("sessions.in-use-elsewhere")
 }
 
 func pin(s orchestrator.Session) string {

@@ -30,6 +30,20 @@ func (k Keyboard) Without(data string) (rest Keyboard) {
 	return rest
 }
 
+// Replaced returns the keyboard with another button in place of the one with the given data.
+func (k Keyboard) Replaced(data string, by Button) (all Keyboard) {
+	for _, row := range k {
+		row = slices.Clone(row)
+		for i := range row {
+			if row[i].Data == data {
+				row[i] = by
+			}
+		}
+		all = append(all, row)
+	}
+	return all
+}
+
 // DataLimit is Telegram's maximum length of a button's data, in bytes.
 const DataLimit = 64
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ductor/orchestrator"
+	"ductor/orchestrator/fence"
 )
 
 // arrival is an update from a user who may use the bot. Router.arrive decodes and classifies each update once.
@@ -44,7 +45,7 @@ func (r *Router) arrive(u orchestrator.Update) (a *arrival) {
 	if a.in.Arrived = u.Received; a.in.Arrived.IsZero() {
 		a.in.Arrived = time.Now()
 	}
-	a.in.Role, a.in.sender = r.gate.allow.roleOf(a.in.Person), memberLine(m)
+	a.in.Role, a.in.sender = r.gate.allow.roleOf(a.in.Person), fence.Member(fencedName(m.From.name()))
 	if c, ok := r.commandOf(m, a.in); ok {
 		spec, known := r.handler.Command(c.Name)
 		a.command = &calledCommand{Command: c, spec: spec, known: known}

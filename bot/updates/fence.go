@@ -1,17 +1,13 @@
 package updates
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
 	"ductor/bot/render"
 	"ductor/orchestrator"
+	"ductor/orchestrator/fence"
 )
-
-// A prompt can contain text that the user did not write, such as a forwarded message. The agent must be able to
-// distinguish such text from the user's own words. So ductor fences it: names are quoted, and every line of a text
-// starts with "> ". No text can break out of its fence.
 
 // namesLimit is the maximum length of a name in a prompt, in characters.
 const namesLimit = 64
@@ -21,26 +17,14 @@ func fencedName(name string) string {
 	return strconv.Quote(render.Cut(strings.Join(strings.Fields(name), " "), namesLimit))
 }
 
-// lineEnds replaces every character that an agent may read as a line break.
-var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n",
-	"\u2028", "\n", "\u2029", "\n")
-
-// fencedText returns a text with "> " before each line.
-func fencedText(text string) string {
-	if text == "" {
-		return ""
-	}
-	return "> " + strings.ReplaceAll(strings.TrimRight(lineEnds.Replace(text), "\n"), "\n", "\n> ")
-}
-
-// originOf names the author of a message that its sender did not write, such as a forwarded message. It returns "" for
-// a message that the sender wrote.
+// originOf returns the header of a message that its sender did not write, such as a forwarded message. It returns ""
+// for a message that the sender wrote.
 func originOf(m *wireMessage) string {
 	switch {
 	case m.Forwarded != nil:
-		return "Forwarded from " + m.Forwarded.name()
+		return fence.Forwarded(m.Forwarded.name())
 	case m.ViaBot != nil:
-		return "Written by the bot " + fencedName(m.ViaBot.Username)
+		return fence.ByBot(fencedName(m.ViaBot.Username))
 	}
 	return ""
 }
@@ -48,10 +32,6 @@ func originOf(m *wireMessage) string {
 // contextOf returns lines for the start of a prompt. If the sender did not write the message, the lines name its
 // author. If the message replies to another message, they quote this other message.
 func contextOf(m *wireMessage, me Identity) string {
-	var b strings.Builder
-	if origin := originOf(m); origin != "" {
-		b.WriteString("[" + origin + ", not by the user]\n")
-	}
 	r := m.ReplyTo
 	if r != nil && isTopicStart(m, r) {
 		r = nil
@@ -64,15 +44,9 @@ func contextOf(m *wireMessage, me Identity) string {
 		quoted = markdownOf(r.textAndEntities())
 	}
 	if quoted == "" {
-		return b.String()
+		return originOf(m)
 	}
-	b.WriteString("[In reply to " + authorOf(r, me) + "]\n" + fencedText(render.Cut(quoted, quoteLimit)) + "\n\n")
-	return b.String()
-}
-
-// memberLine returns a line for the start of a prompt that an unlisted member of a group has sent.
-func memberLine(m *wireMessage) string {
-	return "[From " + fencedName(m.From.name()) + ", a member of the group who is not listed]\n"
+	return originOf(m) + fence.Reply(authorOf(r, me), render.Cut(quoted, quoteLimit))
 }
 
 // Maximum lengths of text that is quoted before a prompt, in characters.
@@ -102,21 +76,7 @@ func subjectOf(in *Message, s orchestrator.Subject) string {
 	if text == "" {
 		return ""
 	}
-	return "[In reply to " + whom + "]\n" + fencedText(render.Cut(text, limit)) + "\n\n"
-}
-
-// broughtFile, lostFile and broughtSpeech return lines for the start of a prompt that replies to a message with a file
-// or with speech.
-func broughtFile(name string) string {
-	return "[The file " + fencedName(name) + " is that of the message that this replies to]\n"
-}
-
-func lostFile(name string) string {
-	return "[The file " + fencedName(name) + " of the message that this replies to could not be fetched]\n"
-}
-
-func broughtSpeech(said string) string {
-	return "[Said in the message that this replies to]\n" + fencedText(said) + "\n\n"
+	return fence.Reply(whom, render.Cut(text, limit))
 }
 
 func authorOf(r *wireMessage, me Identity) string {
@@ -165,17 +125,13 @@ func (m *wireMessage) textAndEntities() (string, []wireEntity) {
 func (m *wireMessage) describeContent() string {
 	switch {
 	case m.Contact != nil:
-		return "[Contact: " + fencedName(m.Contact.FirstName+" "+m.Contact.LastName) + ", phone " +
-			fencedName(m.Contact.Phone) + "]"
+		return fence.Contact(fencedName(m.Contact.FirstName+" "+m.Contact.LastName), fencedName(m.Contact.Phone))
 	case m.Location == nil:
 		return ""
 	}
-	kind, name := "Location", ""
-	if m.Location.Live > 0 {
-		kind = "Live location, as it was when it was sent"
-	}
+	l := fence.Location{Latitude: m.Location.Latitude, Longitude: m.Location.Longitude, Live: m.Location.Live > 0}
 	if m.Venue != nil {
-		kind, name = "Place", fencedName(m.Venue.Title)+" at "+fencedName(m.Venue.Address)+", "
+		l.Name, l.Address = fencedName(m.Venue.Title), fencedName(m.Venue.Address)
 	}
-	return fmt.Sprintf("[%s: %slatitude %.6f, longitude %.6f]", kind, name, m.Location.Latitude, m.Location.Longitude)
+	return l.String()
 }

@@ -5,6 +5,7 @@ import (
 
 	"ductor/bot/render"
 	"ductor/orchestrator"
+	"ductor/orchestrator/fence"
 )
 
 // Message is a message for the bot from a user who may use the bot. It embeds a Press by the sender, so that it can be
@@ -129,7 +130,7 @@ func parseMessage(update int64, m *wireMessage, me Identity) *Message {
 	}
 	in.Plain, in.Text = text, markdownOf(text, entities)
 	if in.sent.forwarded {
-		in.Text = fencedText(in.Text)
+		in.Text = fence.Text(in.Text)
 	}
 	return in
 }

@@ -12,6 +12,7 @@ import (
 	"ductor/bot/render"
 	"ductor/lang"
 	"ductor/orchestrator"
+	"ductor/orchestrator/fence"
 )
 
 // receiver turns messages into prompts. It merges messages that belong together, downloads their files, and submits the
@@ -155,17 +156,17 @@ func (r *receiver) fetchRepliedFile(ctx context.Context, in *Message) []orchestr
 	switch {
 	case err != nil:
 		r.log.Warn("fetch the file of a message that is replied to", "update", in.Update(), "err", err)
-		in.Context += lostFile(of.sent.file.name)
+		in.Context += fence.LostFile(fencedName(of.sent.file.name))
 		return nil
 	case of.sent.file.kind != speech:
-		in.Context += broughtFile(file.Name)
+		in.Context += fence.File(fencedName(file.Name))
 		return []orchestrator.Attachment{file}
 	case r.listener == nil:
 		return nil
 	}
 	of.Text, of.sent.forwarded = "", false
 	if err := r.listen(ctx, &of, file.Path); err == nil {
-		in.Context += broughtSpeech(of.Text)
+		in.Context += fence.Speech(of.Text)
 	}
 	return nil
 }
@@ -237,7 +238,7 @@ func (r *receiver) listen(ctx context.Context, in *Message, file string) error {
 		return unheard{err}
 	}
 	if in.sent.forwarded {
-		said = fencedText(said)
+		said = fence.Text(said)
 	}
 	if in.Text != "" {
 		said = in.Text + "\n" + said

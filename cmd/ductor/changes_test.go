@@ -80,10 +80,9 @@ func TestAReceiptUndoesAndCommitsATurn(t *testing.T) {
 	}
 	town.press("↪️ Redo")
 	town.await("↪️ Redone. 2 files are as they were after the turn.")
-	if a := town.pressOn(card, "↪️ Redo"); a.Text != "This is not undone." {
-		t.Errorf("done again once more: %q", a.Text)
-	}
-	town.awaitMessage(func(m telegram.Message) bool { return m.ID == card.ID && m.HasButton("↩️ Undo") })
+	town.awaitMessage(func(m telegram.Message) bool { // a press below the report changes the answer, too
+		return m.ID == card.ID && m.HasButton("↩️ Undo") && !m.HasButton("↪️ Redo")
+	})
 	town.pressOn(card, "📝 Diff")
 	_, shown := town.awaitFile("photo", "")
 	if size, err := png.DecodeConfig(bytes.NewReader(shown)); err != nil || size.Width < 500 {

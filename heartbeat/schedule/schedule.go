@@ -10,16 +10,38 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Limits of schedules. minInterval and maxInterval apply to "every", and minGap is the minimum time between two runs of
+// Limits of schedules. minInterval and maxInterval apply to "every", and MinGap is the minimum time between two runs of
 // a cron line.
 const (
 	minInterval = time.Minute
 	maxInterval = 366 * 24 * time.Hour
-	minGap      = 10 * time.Second
+	MinGap      = 10 * time.Second
 )
 
 // ErrNever means that a schedule has no time in the future.
 var ErrNever = errors.New("no such time comes any more")
+
+// ErrInterval means that an interval is too short or too long, or has fractions of seconds.
+var ErrInterval = errors.New("an interval is a minute to a year, in whole seconds")
+
+// ErrTooOften means that a cron line has times that are too close to each other.
+var ErrTooOften = errors.New("the times are too close to each other")
+
+// BadCron is an error about a text that is not a valid cron line.
+type BadCron struct {
+	Line string
+	Why  error // nil if the parser does not name the mistake
+}
+
+func (b *BadCron) Error() string {
+	text := fmt.Sprintf("%q is no cron line", b.Line)
+	if b.Why != nil {
+		text += ": " + b.Why.Error()
+	}
+	return text
+}
+
+func (b *BadCron) Unwrap() error { return b.Why }
 
 // ErrPassed is an ErrNever for a schedule with a single time, which has passed.
 var ErrPassed error = passed{}
@@ -70,7 +92,7 @@ func parseEvery(text string, anchor time.Time) (Schedule, error) {
 		return nil, fmt.Errorf("%q is no interval such as 90m or 2h", text)
 	}
 	if step < minInterval || step > maxInterval || step%time.Second != 0 {
-		return nil, fmt.Errorf("an interval is a minute to a year, in whole seconds, and not %s", step)
+		return nil, fmt.Errorf("%w, and not %s", ErrInterval, step)
 	}
 	return every{step, anchor.Truncate(time.Second)}, nil
 }
@@ -143,16 +165,16 @@ func parseCron(line string, loc *time.Location) (Schedule, error) {
 	}
 	parsed, err := parser.Parse(line)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no cron line: %w", line, err)
+		return nil, &BadCron{line, err}
 	}
 	spec, ok := parsed.(*cron.SpecSchedule)
 	if !ok {
-		return nil, fmt.Errorf("%q is no cron line", line)
+		return nil, &BadCron{Line: line}
 	}
 	const star = 1 << 63
 	for _, bits := range []uint64{spec.Second, spec.Minute, spec.Hour, spec.Dom, spec.Month, spec.Dow} {
 		if bits&^star == 0 {
-			return nil, fmt.Errorf("%q is no cron line: a field of it is empty", line)
+			return nil, &BadCron{line, errors.New("a field of it is empty")}
 		}
 	}
 	if spec.Hour&star != 0 {
@@ -203,8 +225,8 @@ func Check(s Schedule, now time.Time) error {
 	}
 	for range 8 {
 		next := s.Next(last)
-		if gap := next.Sub(last); !next.IsZero() && gap < minGap {
-			return fmt.Errorf("it would run again after %s; leave at least %s", gap, minGap)
+		if gap := next.Sub(last); !next.IsZero() && gap < MinGap {
+			return fmt.Errorf("%w: it would run again after %s; leave at least %s", ErrTooOften, gap, MinGap)
 		}
 		if last = next; next.IsZero() {
 			break

@@ -40,7 +40,8 @@ var silent = []string{"bot/bottest", "bot/outbox", "bot/render", "bot/tgapi", "h
 // notForUsers are literals that read like texts, or files of them, and that no user sees: agents do, or programs.
 var notForUsers = []string{
 	// agents
-	"bot/updates/fence.go", "heartbeat/proactive.go", "orchestrator/files/instruction.go",
+	"bot/updates/fence.go", "orchestrator/fence/fence.go",
+	"heartbeat/proactive.go", "orchestrator/files/instruction.go",
 	"orchestrator/side/shorten.go", "[Attached file %q (%s): %s]", "[You asked to use ", ". That was denied:]",
 	"rename from ", "rename to ", "new mode ", // output of git
 	"2 Jan 15:04",

@@ -99,19 +99,16 @@ func TestDeleteSession(t *testing.T) {
 	newSession(t, db, "old", chatA, noon)
 	storeEndedTurn(t, db, "old", "t1", "a secret plan", "-")
 	must(t, db.SetAgentSession(ctx, "old", agentEnv("claude", ""), orchestrator.AgentSession{ID: "abc"}))
-	if err := db.DeleteSession(ctx, "old"); !errors.Is(err, orchestrator.ErrSessionInUse) {
-		t.Errorf("the current session was deleted: %v", err)
-	}
+	checkUse(t, db, "old", orchestrator.SessionInUse{Why: orchestrator.UsedByNextPrompt})
 	newSession(t, db, "new", chatA, noon)
-	must(t, db.ForkSession(ctx, orchestrator.Session{ID: "fork", Conversation: chatA, Created: noon}, "t1"))
-	if err := db.DeleteSession(ctx, "old"); !errors.Is(err, orchestrator.ErrSessionInUse) {
-		t.Errorf("a session that was forked was deleted: %v", err)
-	}
+	must(t, db.ForkSession(ctx, orchestrator.Session{ID: "fork", Conversation: chatA, Title: "F", Created: noon}, "t1"))
+	checkUse(t, db, "old", orchestrator.SessionInUse{Why: orchestrator.UsedByFork, Here: true, Fork: "F"})
 	must(t, db.SaveSummary(ctx, orchestrator.Summary{Session: "old", Until: "t1", Text: "planned"}))
 	must(t, db.SaveSummary(ctx, orchestrator.Summary{Session: "old", Until: "t1", Text: "planned more"}))
 	same(t, "the summary", get[orchestrator.Summary](t)(db.Summary(ctx, "old")), orchestrator.Summary{Session: "old",
 		Until: "t1", Text: "planned more"})
 	must(t, db.DeleteSession(ctx, "fork"))
+	must(t, db.CheckUnused(ctx, "old"))
 	must(t, db.DeleteSession(ctx, "old"))
 	if found, _, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Words: "secret",
 		Limit: 3}); err != nil || len(found) > 0 {
@@ -249,6 +246,19 @@ func TestTitleSession(t *testing.T) {
 		must(t, db.TitleSession(ctx, "s", c.from, c.to))
 		if s, err := db.Session(ctx, "s"); err != nil || s.Title != c.want {
 			t.Errorf("from %q to %q: %q, %v", c.from, c.to, s.Title, err)
+		}
+	}
+}
+
+// checkUse checks that a session cannot be deleted, and why.
+func checkUse(t *testing.T, db *DB, id orchestrator.SessionID, want orchestrator.SessionInUse) {
+	t.Helper()
+	for name, err := range map[string]error{
+		"CheckUnused": db.CheckUnused(t.Context(), id), "DeleteSession": db.DeleteSession(t.Context(), id),
+	} {
+		use := &orchestrator.SessionInUse{}
+		if !errors.As(err, &use) || !errors.Is(err, orchestrator.ErrSessionInUse) || *use != want {
+			t.Errorf("%s of %s returns %v with %+v, want %+v", name, id, err, use, want)
 		}
 	}
 }

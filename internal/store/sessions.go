@@ -115,7 +115,7 @@ func (db *DB) Spent(ctx context.Context, own cli.AgentSessionID) (*float64, erro
 func (db *DB) TouchSession(ctx context.Context, id orchestrator.SessionID, at time.Time) error {
 	return wrap(fmt.Sprintf("touch session %s", id), db.write(ctx, func(t tx) error {
 		return t.execExisting(orchestrator.ErrNoSession,
-			`UPDATE sessions SET used = ? WHERE id = ?`, millis(at), string(id))
+			`UPDATE sessions SET used = max(used, ?), archived = 0 WHERE id = ?`, millis(at), string(id))
 	}))
 }
 
@@ -208,18 +208,41 @@ func (db *DB) SaveSession(ctx context.Context, s orchestrator.Session) error {
 // jobSession is a query that returns a row if the session with the ID ?1 belongs to a job.
 const jobSession = `SELECT 1 FROM own_sessions o JOIN jobs j ON j.id = o.name WHERE o.session = ?1`
 
+// sessionUses is a query for the reason why the session with the ID ?1 cannot be deleted: the SessionUse, whether a
+// fork belongs to the same conversation, and the title of the fork.
+const sessionUses = `SELECT 1 AS why, 0, '' FROM conversations WHERE session = ?1
+	UNION ALL SELECT 2, 0, '' FROM own_sessions o JOIN jobs j ON j.id = o.name WHERE o.session = ?1
+	UNION ALL SELECT 3, 0, '' FROM turns WHERE session = ?1 AND delivered = 0
+	UNION ALL SELECT 4, f.chat = s.chat AND f.topic = s.topic, f.title
+		FROM sessions f JOIN sessions s ON s.id = f.parent WHERE f.parent = ?1
+	ORDER BY why LIMIT 1`
+
+func scanSessionUse(row sqlite.Row) (*orchestrator.SessionInUse, error) {
+	use := &orchestrator.SessionInUse{}
+	return use, row.Scan(&use.Why, &use.Here, &use.Fork)
+}
+
+// usedAs returns the use of a session as an error, after a query for its uses. It returns nil if there is none.
+func usedAs(use *orchestrator.SessionInUse, err error) error {
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return err
+	}
+	return use
+}
+
+func (db *DB) CheckUnused(ctx context.Context, id orchestrator.SessionID) error {
+	err := usedAs(sqlite.One(ctx, db.file, scanSessionUse, sessionUses, string(id)))
+	return wrap(fmt.Sprintf("check session %s", id), err)
+}
+
 // DeleteSession does not delete audit entries.
 func (db *DB) DeleteSession(ctx context.Context, id orchestrator.SessionID) error {
 	err := db.write(ctx, func(t tx) error {
-		used, err := t.Exists(`SELECT 1 FROM conversations WHERE session = ?1
-			UNION ALL `+jobSession+`
-			UNION ALL SELECT 1 FROM sessions WHERE parent = ?1
-			UNION ALL SELECT 1 FROM turns WHERE session = ?1 AND delivered = 0`, string(id))
-		if err != nil {
+		if err := usedAs(sqlite.OneIn(t.Tx, scanSessionUse, sessionUses, string(id))); err != nil {
 			return err
-		}
-		if used {
-			return orchestrator.ErrSessionInUse
 		}
 		for _, query := range []string{
 			`DELETE FROM cards WHERE turn IN (SELECT id FROM turns WHERE session = ?)`,

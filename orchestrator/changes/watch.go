@@ -11,6 +11,7 @@ import (
 	"ductor/cli"
 	"ductor/git"
 	"ductor/orchestrator"
+	"ductor/orchestrator/fence"
 )
 
 // Time limits.
@@ -299,7 +300,7 @@ func (w *watch) compare(ctx context.Context) (c orchestrator.Changed, err error)
 	t := w.turn
 	return c, w.s.opts.Store.SaveChanges(ctx, orchestrator.TurnChanges{
 		ID: string(t.ID), Conversation: t.Prompt.Conversation, Session: t.Session,
-		Title: cli.Shorten(strings.Join(strings.Fields(t.Prompt.Text), " "), 200),
+		Title: cli.Shorten(strings.Join(strings.Fields(fence.Words(t.Prompt.Text)), " "), 200),
 		At:    w.s.opts.Now(), Sandbox: t.Sandbox, Snapshot: orchestrator.Snapshot{Trees: w.before.trees}, Changed: c,
 	})
 }

@@ -119,7 +119,7 @@ func (c *conversation) RunLater(ctx context.Context, t orchestrator.Turn, at tim
 }
 
 // cancelRetries prevents further attempts of a turn. If the turn is running, cancelRetries cancels its retries. If it
-// has ended, cancelRetries deletes the job that would run its prompt later. Receipt.Turn is empty if the caller must
+// has ended, cancelRetries deletes the job that would run its prompt later; see later.Prompts. Receipt.Turn is empty if the caller must
 // remove the buttons of the turn's card.
 func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Receipt,
 	error) {
@@ -137,8 +137,9 @@ func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrat
 	if err != nil {
 		return orchestrator.Receipt{}, err
 	}
-	if !t.Outcome.Recovery.Offers(orchestrator.ActionDrop) || e.opts.Jobs == nil {
-		return orchestrator.Receipt{Turn: id}, nil
+	receipt := orchestrator.Receipt{Turn: id}
+	if t.Outcome.Recovery.Offers(orchestrator.ActionDrop) {
+		receipt.Turn = ""
 	}
-	return orchestrator.Receipt{}, e.later().Cancel(ctx, t.ID, by)
+	return receipt, e.later().Cancel(ctx, id, by)
 }

@@ -240,6 +240,32 @@ func TestACommandDoesNotRunLater(t *testing.T) {
 	}
 }
 
+// A user can cancel the later run of a prompt whose turn was stopped for it, until the prompt has run again.
+func TestAPostponedPromptIsCancelled(t *testing.T) {
+	later := &laterJobs{}
+	h := openAt(t, newPath(t), later.open)
+	h.agent.reply = untilAborted
+	_, err := h.db.MergeLimits(t.Context(), cli.AccountLimits{Agent: "claude", Limits: []cli.PlanLimit{{
+		Window: cli.LimitWindow{Span: 5 * time.Hour}, Used: 0.9, Resets: h.clock.now().Add(time.Hour),
+	}}}, h.clock.now())
+	must(t, err)
+	id := h.submit(t, here, "long").Turn
+	h.awaitAsked(t, 1)
+	_, err = h.Choose(t.Context(), id, orchestrator.ActionLater, by(owner, here))
+	must(t, err)
+	h.await(t, "aborted long")
+	receipt, err := h.Choose(t.Context(), id, orchestrator.ActionDrop, by(owner, here))
+	if err != nil || receipt.Turn != id || len(later.ids(t)) != 0 {
+		t.Errorf("the receipt is %+v, %v, and the jobs are %q", receipt, err, later.ids(t))
+	}
+	_, err = h.Choose(t.Context(), id, orchestrator.ActionAgain, by(owner, here))
+	must(t, err)
+	_, err = h.Choose(t.Context(), id, orchestrator.ActionDrop, by(owner, here))
+	if !errors.Is(err, orchestrator.ErrRepeated) {
+		t.Errorf("after the prompt has run again, Cancel returns %v", err)
+	}
+}
+
 // Each run of a job that a user starts once more is a turn of its own.
 func TestALaterJobMayRunTwice(t *testing.T) {
 	h := openForOrders(t, newPath(t), t.TempDir())

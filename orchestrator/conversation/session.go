@@ -29,7 +29,7 @@ func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestra
 			return s, err
 		}
 		if ok && s.Conversation == conv.ID {
-			return sessions.Titled(ctx, e.opts.Store, s, t)
+			return sessions.Continue(ctx, e.opts.Store, s, t)
 		}
 	}
 	if own {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"ductor/cli"
+	"ductor/orchestrator"
 )
 
 // The newest title of the agent replaces its earlier ones, and never one that a user chose.
@@ -62,5 +63,30 @@ func TestTheFirstPromptWithTextTitlesTheSession(t *testing.T) {
 		if got := title(); got != "fix it" {
 			t.Errorf("after %q the title is %q", prompt, got)
 		}
+	}
+}
+
+// A prompt restores the archived session that it continues, so that the list of sessions shows where it is.
+func TestAPromptRestoresItsArchivedSession(t *testing.T) {
+	h := open(t)
+	h.submit(t, here, "one")
+	h.await(t, "done one")
+	session := func() orchestrator.Session {
+		t.Helper()
+		all, err := h.Sessions(t.Context(), here)
+		if err != nil || len(all) != 1 {
+			t.Fatalf("sessions %+v, %v", all, err)
+		}
+		return all[0]
+	}
+	archived := session()
+	archived.Archived, archived.Pinned = true, true
+	if err := h.db.SaveSession(t.Context(), archived); err != nil {
+		t.Fatal(err)
+	}
+	h.submit(t, here, "two")
+	h.await(t, "done two")
+	if s := session(); s.Archived || !s.Pinned || s.ID != archived.ID {
+		t.Errorf("after a prompt the session is %+v", s)
 	}
 }

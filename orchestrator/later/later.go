@@ -41,8 +41,15 @@ func (p Prompts) Schedule(ctx context.Context, t orchestrator.Turn, at time.Time
 	return at, nil
 }
 
-// Cancel deletes the job that would run the prompt of a turn again. It does nothing if no such job exists.
+// Cancel deletes the job that would run the prompt of a turn again. It does nothing if no such job exists. It returns
+// ErrRepeated if the prompt has run again already.
 func (p Prompts) Cancel(ctx context.Context, id cli.TurnID, by orchestrator.Press) error {
+	if p.Jobs == nil {
+		return nil
+	}
+	if err := p.Store.Unrepeated(ctx, id); err != nil {
+		return err
+	}
 	err := p.Jobs.DeleteJob(ctx, orchestrator.LaterJob(id), by)
 	if errors.Is(err, orchestrator.ErrNoJob) {
 		return nil

@@ -107,13 +107,20 @@ func (b *Book) Resume(ctx context.Context, in orchestrator.ConversationID,
 	if err != nil {
 		return s, err
 	}
-	if s.Archived {
-		s.Archived = false
-		if err := b.opts.Store.SaveSession(ctx, s); err != nil {
-			return s, err
-		}
+	if s, err = restored(ctx, b.opts.Store.TouchSession, s, b.opts.Now()); err != nil {
+		return s, err
 	}
 	return b.engine.Resume(ctx, in, id)
+}
+
+// restored restores a session if it is archived. touch is the store's TouchSession.
+func restored(ctx context.Context, touch func(context.Context, orchestrator.SessionID, time.Time) error,
+	s orchestrator.Session, used time.Time) (orchestrator.Session, error) {
+	if !s.Archived {
+		return s, nil
+	}
+	s.Archived = false
+	return s, touch(ctx, s.ID, used)
 }
 
 // Own implements orchestrator.Sessions.
@@ -176,12 +183,22 @@ func (b *Book) change(ctx context.Context, by orchestrator.Press, id orchestrato
 	return s, b.opts.Store.SaveSession(ctx, s)
 }
 
+// Deletable implements orchestrator.Sessions.
+func (b *Book) Deletable(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) (orchestrator.Session,
+	error) {
+	if !by.May(orchestrator.ChangeSessions) {
+		return orchestrator.Session{}, orchestrator.ErrNotAllowed
+	}
+	s, err := b.Session(ctx, by.Conversation, id)
+	if err == nil {
+		err = b.opts.Store.CheckUnused(ctx, id)
+	}
+	return s, err
+}
+
 // Delete implements orchestrator.Sessions.
 func (b *Book) Delete(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) error {
-	if !by.May(orchestrator.ChangeSessions) {
-		return orchestrator.ErrNotAllowed
-	}
-	if _, err := b.Session(ctx, by.Conversation, id); err != nil {
+	if _, err := b.Deletable(ctx, by, id); err != nil {
 		return err
 	}
 	return b.opts.Store.DeleteSession(ctx, id)

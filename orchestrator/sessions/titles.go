@@ -10,6 +10,7 @@ import (
 
 	"ductor/cli"
 	"ductor/orchestrator"
+	"ductor/orchestrator/fence"
 )
 
 const titleLength = 60
@@ -20,16 +21,24 @@ func Title(t orchestrator.Turn) string {
 	if t.Wants.Task == cli.TaskCompact {
 		return ""
 	}
-	return cli.Shorten(strings.Join(strings.Fields(t.Prompt.Text), " "), titleLength)
+	return cli.Shorten(strings.Join(strings.Fields(fence.Words(t.Prompt.Text)), " "), titleLength)
 }
 
 // Label returns the first words of a turn's prompt. For a turn without such words, it returns the title of the turn's
 // card, which may be empty.
 func Label(t orchestrator.Turn) string { return cmp.Or(Title(t), t.Wants.Title) }
 
-// Titled gives a session without a title the title of a turn's prompt, and stores it.
-func Titled(ctx context.Context, in orchestrator.Store, s orchestrator.Session,
+// Continue prepares a session for its next turn. It restores an archived session of a chat, so that /sessions lists it
+// again; the own session of a job stays archived. It also gives a session without a title the title of the turn's
+// prompt.
+func Continue(ctx context.Context, in orchestrator.Store, s orchestrator.Session,
 	t orchestrator.Turn) (orchestrator.Session, error) {
+	if t.Wants.Own == "" {
+		var err error
+		if s, err = restored(ctx, in.TouchSession, s, t.Queued); err != nil {
+			return s, err
+		}
+	}
 	title := Title(t)
 	if s.Title != "" && s.Title != formerNoTitle || title == "" {
 		return s, nil
