@@ -115,12 +115,14 @@ func (p Places) Move(current, path string) (dir string, moves bool, err error) {
 }
 
 // LinksOf returns the real paths of those directories whose paths contain symbolic links. Call it when ductor starts,
-// before an agent can replace a directory by a link.
-func LinksOf(dirs ...string) map[string]string {
+// before an agent can replace a directory by a link. resolve returns the real path of a directory, or its path unchanged
+// if ductor must not follow the links.
+func LinksOf(resolve func(dir string) string, dirs ...string) map[string]string {
 	links := map[string]string{}
 	for _, dir := range dirs {
-		if real := cli.RealPath(dir); real != filepath.Clean(dir) {
-			links[filepath.Clean(dir)] = real
+		dir = filepath.Clean(dir)
+		if real := resolve(dir); real != dir {
+			links[dir] = real
 		}
 	}
 	return links
