@@ -51,7 +51,8 @@ type Jobs interface {
 	// PauseJob prevents a job from starting runs until ResumeJob is called.
 	PauseJob(ctx context.Context, id JobID, by Press) (JobStatus, error)
 	// ResumeJob continues a paused job. The next run is at the job's next due time. If the creator of the job may not have
-	// it run any more, the user who resumes it becomes its creator.
+	// it run any more, the user who resumes it becomes its creator. If the only time of such a job has passed, the job is
+	// finished; see JobStatus.Finished.
 	ResumeJob(ctx context.Context, id JobID, by Press) (JobStatus, error)
 	// RunJob runs a job now. The key identifies the request: if the key was used before, RunJob returns ErrRepeated.
 	// RunJob returns ErrJobsFull if too many runs wait, and a *BadJob for a webhook that was never called or a job whose
