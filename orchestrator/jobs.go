@@ -34,6 +34,9 @@ type Jobs interface {
 	// ReadSchedule parses a schedule in words or as a cron line. It also returns the time zone that the text contains,
 	// or the given zone if the text contains none. It returns a *BadJob if the text is unclear.
 	ReadSchedule(in ConversationID, text, zone string) (schedule, jobZone string, err error)
+	// ReadDir resolves the path of a directory that a user chose for a job. It returns a *BadJob if agents may not work
+	// in the directory. An empty path is the directory of the chat.
+	ReadDir(in ConversationID, path string) (string, error)
 	// CheckJob fills in the defaults of a job. It returns the same results as AddJob, but stores nothing. It returns a
 	// *BadJob if the job is invalid.
 	CheckJob(j Job) (JobStatus, error)
