@@ -52,6 +52,9 @@ func TestAChoiceOfTheSameDirectoryContinuesTheSession(t *testing.T) {
 			t.Errorf("after /cwd %s the session is %q, want %q", path, now, first)
 		}
 	}
+	replaceDir(t, link, filepath.Join(root, "other"))
+	h.submit(t, here, "again") // the session does not depend on the link any more
+	h.await(t, "done again")
 	if now := session("../other"); now != "" {
 		t.Errorf("in another directory the session is %q", now)
 	}

@@ -2,6 +2,7 @@
 package workplace
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -64,12 +65,10 @@ func noSandbox(err error) *cli.Failure {
 	return &cli.Failure{Kind: cli.NoSandbox, Reason: err.Error(), Cause: err}
 }
 
-// DirOf returns the directory in which new sessions of a conversation work.
+// DirOf returns the real path of the directory in which new sessions of a conversation work. With the path of a link in
+// Links, a session could not continue after the user changed the link or the configuration.
 func (p Places) DirOf(c orchestrator.Conversation) string {
-	if c.Dir != "" {
-		return c.Dir
-	}
-	return p.Dir
+	return p.Real(cmp.Or(c.Dir, p.Dir))
 }
 
 // Resolve returns the absolute path of a directory, without symbolic links. It returns an error unless this path is
