@@ -77,3 +77,55 @@ func TestAJobOfARemovedUserIsPaused(t *testing.T) {
 		}
 	})
 }
+
+// A job with one time whose creator may have no jobs any more belongs to the user who resumes it, also after its time.
+// Then it is finished: it runs only if the user starts it.
+func TestAOneTimeJobOfARemovedUserCanBeResumed(t *testing.T) {
+	for name, test := range map[string]struct {
+		during func(ctx context.Context, h *rig, id orchestrator.JobID, remove func()) // from an hour before its time
+		runs   int
+	}{
+		"refused at its time": {func(_ context.Context, _ *rig, _ orchestrator.JobID, remove func()) { remove() }, 0},
+		"paused at its time": {func(ctx context.Context, h *rig, id orchestrator.JobID, remove func()) {
+			remove()
+			if _, err := h.Pause(ctx, id, here); err != nil {
+				t.Error(err)
+			}
+		}, 0},
+		"refused after it ran": {func(ctx context.Context, h *rig, _ orchestrator.JobID, remove func()) {
+			h.moveClock(time.Hour)
+			h.Tick(ctx)
+			remove()
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, removed, bad := t.Context(), orchestrator.PersonID(0), (*orchestrator.BadJob)(nil)
+				h := newRig(t, day, func(o *heartbeat.Options) {
+					o.MayRun = func(j orchestrator.Job) bool { return j.Person != removed }
+				})
+				id := h.add(t, "at "+day.Add(time.Hour).Format(time.RFC3339)).Job.ID
+				test.during(ctx, h, id, func() { removed = 9 })
+				h.moveClock(time.Hour)
+				h.Tick(ctx)
+				owner := orchestrator.Press{Conversation: here, Person: 1}
+				if _, err := h.RunJob(ctx, id, owner, "press 1"); !errors.As(err, &bad) {
+					t.Errorf("run now: %v", err)
+				}
+				st, err := h.ResumeJob(ctx, id, owner)
+				if err != nil || st.Job.Person != 1 || !st.Finished() {
+					t.Errorf("resumed: %+v, %v", st, err)
+				}
+				if h.Tick(ctx); len(h.runner.times()) != test.runs {
+					t.Errorf("it ran %d times, want %d", len(h.runner.times()), test.runs)
+				}
+				if _, err := h.RunJob(ctx, id, owner, "press 2"); err != nil {
+					t.Errorf("run now by its new creator: %v", err)
+				}
+				if h.Tick(ctx); len(h.runner.times()) != test.runs+1 {
+					t.Errorf("run now, it ran %d times, want %d", len(h.runner.times()), test.runs+1)
+				}
+			})
+		})
+	}
+}

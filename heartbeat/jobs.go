@@ -69,6 +69,21 @@ func (s *Scheduler) ReadSchedule(in orchestrator.ConversationID, text, zone stri
 	return line, cmp.Or(named, zone), nil
 }
 
+func (s *Scheduler) ReadDir(in orchestrator.ConversationID, path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	dir, err := s.opts.Directory(path)
+	p := s.opts.Lang.Of(in.Chat)
+	switch {
+	case errors.Is(err, orchestrator.ErrOutsideRoot):
+		return "", &orchestrator.BadJob{Why: p.Text("common.outside-roots", path)}
+	case err != nil:
+		return "", &orchestrator.BadJob{Why: p.Text("common.no-directory", path)}
+	}
+	return dir, nil
+}
+
 func (s *Scheduler) CheckJob(j orchestrator.Job) (orchestrator.JobStatus, error) {
 	j, err := s.validated(j)
 	if err != nil {
@@ -224,16 +239,11 @@ func (s *Scheduler) validated(j orchestrator.Job) (orchestrator.Job, error) {
 	if stale := s.opts.Stale; stale > 0 && j.Timeout >= stale {
 		return j, &orchestrator.BadJob{Why: p.Text("job.limit-too-long", p.Span(stale))}
 	}
-	if j.Dir != "" {
-		dir, err := s.opts.Directory(j.Dir)
-		switch {
-		case errors.Is(err, orchestrator.ErrOutsideRoot):
-			return j, &orchestrator.BadJob{Why: p.Text("common.outside-roots", j.Dir)}
-		case err != nil:
-			return j, &orchestrator.BadJob{Why: p.Text("common.no-directory", j.Dir)}
-		}
-		j.Dir = dir
+	dir, err := s.ReadDir(j.Conversation, j.Dir)
+	if err != nil {
+		return j, err
 	}
+	j.Dir = dir
 	return withDefaults(j), nil
 }
 

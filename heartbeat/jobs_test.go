@@ -166,6 +166,9 @@ func TestAttackALinkInPlaceOfAJobsDirectory(t *testing.T) {
 	if dir := edit(func(j *orchestrator.Job) { j.Prompt = "look again" }); dir != "/src/shop" {
 		t.Errorf("after an edit of the prompt, the job works in %s", dir)
 	}
+	if read, err := d.ReadDir(here, "/src/shop"); err != nil || read != "/src/open" {
+		t.Errorf("a user who chooses the same path means %q, %v", read, err)
+	}
 	if dir := edit(func(j *orchestrator.Job) { j.Dir = "/src/link" }); dir != "/src/open" {
 		t.Errorf("after a user chose a link, the job works in %s", dir)
 	}

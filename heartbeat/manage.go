@@ -71,7 +71,8 @@ func (s *Scheduler) Pause(ctx context.Context, id orchestrator.JobID,
 }
 
 // Resume ends the pause of a job. Times during the pause do not count as missed. If the creator of the job may not have
-// it run any more, the user who resumes it becomes its creator.
+// it run any more, the user who resumes it becomes its creator. If the only time of such a job has passed, the job is
+// finished, so that its new creator can run it.
 func (s *Scheduler) Resume(ctx context.Context, id orchestrator.JobID,
 	by orchestrator.Press) (orchestrator.JobStatus, error) {
 	s.mu.Lock()
@@ -80,10 +81,15 @@ func (s *Scheduler) Resume(ctx context.Context, id orchestrator.JobID,
 	if err != nil {
 		return orchestrator.JobStatus{}, err
 	}
-	if !s.mayRun(st.Job) {
-		st.Job.Person = by.Person
-	}
 	st.Job.Paused = false
+	if s.mayRun(st.Job) {
+		return s.save(ctx, st.Job)
+	}
+	st.Job.Person = by.Person
+	if _, err := s.next(st.Job); errors.Is(err, schedule.ErrPassed) {
+		st.Next = time.Time{}
+		return s.saveUnchanged(ctx, st.Job, st)
+	}
 	return s.save(ctx, st.Job)
 }
 

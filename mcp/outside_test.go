@@ -25,6 +25,9 @@ func (w *world) time() time.Time {
 }
 
 func (w *world) OpenOutside(ctx context.Context, o orchestrator.Outsider) (orchestrator.ActiveTurn, func(), error) {
+	if o.Name == "moved" {
+		return orchestrator.ActiveTurn{}, nil, &cli.Failure{Kind: cli.NoDirectory, Reason: "/shop: a link"}
+	}
 	turn := *w.turn
 	turn.Turn = orchestrator.Turn{ID: cli.TurnID(orchestrator.OutsideTurn + o.Name + ":1"), Agent: o.Agent(),
 		Prompt: orchestrator.Prompt{Conversation: o.Conversation(), Person: o.Owner,
@@ -119,6 +122,16 @@ func TestAClientOutsideOfTurns(t *testing.T) {
 	}
 	if len(r.audit) != 5 {
 		t.Errorf("the audit has %d calls", len(r.audit))
+	}
+}
+
+// The owner cannot choose another directory for a client in a chat, so the client names the commands.
+func TestAClientWhoseFolderIsReplaced(t *testing.T) {
+	r := newRig(t)
+	text, failed := call(t, r.connectOutside("moved"), "send_message", map[string]any{"text": "hello"})
+	const commands = "ductor mcp token revoke moved, then ductor mcp token moved --project FOLDER"
+	if !failed || !strings.Contains(text, "(/shop: a link)") || !strings.Contains(text, commands) {
+		t.Errorf("the client gets %q", text)
 	}
 }
 

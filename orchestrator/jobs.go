@@ -34,6 +34,9 @@ type Jobs interface {
 	// ReadSchedule parses a schedule in words or as a cron line. It also returns the time zone that the text contains,
 	// or the given zone if the text contains none. It returns a *BadJob if the text is unclear.
 	ReadSchedule(in ConversationID, text, zone string) (schedule, jobZone string, err error)
+	// ReadDir resolves the path of a directory that a user chose for a job. It returns a *BadJob if agents may not work
+	// in the directory. An empty path is the directory of the chat.
+	ReadDir(in ConversationID, path string) (string, error)
 	// CheckJob fills in the defaults of a job. It returns the same results as AddJob, but stores nothing. It returns a
 	// *BadJob if the job is invalid.
 	CheckJob(j Job) (JobStatus, error)
@@ -51,7 +54,8 @@ type Jobs interface {
 	// PauseJob prevents a job from starting runs until ResumeJob is called.
 	PauseJob(ctx context.Context, id JobID, by Press) (JobStatus, error)
 	// ResumeJob continues a paused job. The next run is at the job's next due time. If the creator of the job may not have
-	// it run any more, the user who resumes it becomes its creator.
+	// it run any more, the user who resumes it becomes its creator. If the only time of such a job has passed, the job is
+	// finished; see JobStatus.Finished.
 	ResumeJob(ctx context.Context, id JobID, by Press) (JobStatus, error)
 	// RunJob runs a job now. The key identifies the request: if the key was used before, RunJob returns ErrRepeated.
 	// RunJob returns ErrJobsFull if too many runs wait, and a *BadJob for a webhook that was never called or a job whose

@@ -46,6 +46,7 @@ func (a ApprovalRequest) Outsider() string {
 type Outsiders interface {
 	// OpenOutside returns an ActiveTurn for one call of an Outsider. The call ends when ctx is done. The permission
 	// mode is at most ask, so the owner decides each request in the chat. The ID of the turn is valid for AskUser and
-	// AskFor until the caller calls end. end waits until no agent works for the call any more.
+	// AskFor until the caller calls end. end waits until no agent works for the call any more. If agents may not work
+	// in the Outsider's directory any more, OpenOutside returns a *cli.Failure with the kind cli.NoDirectory.
 	OpenOutside(ctx context.Context, o Outsider) (_ ActiveTurn, end func(), err error)
 }

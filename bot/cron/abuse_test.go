@@ -343,3 +343,28 @@ func TestAReplyThatChangesAJobLeavesItPaused(t *testing.T) {
 		}
 	})
 }
+
+// linked is a jobDesk that resolves the path of each directory to the target of a link.
+type linked struct {
+	jobDesk
+	target string
+}
+
+func (l linked) ReadDir(orchestrator.ConversationID, string) (string, error) { return l.target, nil }
+
+// The user moves a project and leaves a link. The job follows the link after the user chose the folder again, even by the
+// same path.
+func TestAReplyWithTheSameFolderFollowsItsLink(t *testing.T) {
+	withJobs(t, func(r *rig) {
+		for _, step := range []string{"/cron every hour look", "[✅ Add]", "[✏️ Edit]", "[Project]", "> /src/shop",
+			"[✏️ Edit]", "[Project]"} {
+			r.do(step)
+		}
+		r.o.Jobs = linked{r.o.Jobs, "/data/shop"}
+		r.do("> /src/shop")
+		all, err := r.o.Jobs.Jobs(r.t.Context(), orchestrator.ConversationID{Chat: owner})
+		if err != nil || len(all) != 1 || all[0].Job.Dir != "/data/shop" {
+			t.Errorf("%+v, %v", all, err)
+		}
+	})
+}

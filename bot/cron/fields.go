@@ -70,7 +70,7 @@ func fields(p lang.Printer) []field {
 			read:  setText(promptOf), part: part(promptOf)},
 		{code: "d", label: p.Text("cron.project"), ask: p.Text("cron.ask-project"),
 			value: func(j orchestrator.Job) string { return cmp.Or(render.Cut(j.Dir, 200), p.Text("cron.as-chat")) },
-			plain: func(j orchestrator.Job) bool { return j.Dir == "" }, read: setText(dirOf), part: part(dirOf),
+			plain: func(j orchestrator.Job) bool { return j.Dir == "" }, read: readDir, part: part(dirOf),
 			choices: []choice{one(p.Text("cron.as-chat-button"), dirOf, "")}},
 		{code: "a", label: p.Text("cron.model"), value: func(j orchestrator.Job) string { return modelText(p, j) },
 			plain: func(j orchestrator.Job) bool { return j.Agent == "" }, choices: []choice{{
@@ -136,6 +136,12 @@ func dirOf(j *orchestrator.Job) *string { return &j.Dir }
 func promptOf(j *orchestrator.Job) *string { return &j.Prompt }
 
 func nameOf(j *orchestrator.Job) *string { return &j.Name }
+
+// readDir resolves the path at once, because EditJob follows no link in a path that has not changed.
+func readDir(jobs orchestrator.Jobs, j *orchestrator.Job, text string) (err error) {
+	j.Dir, err = jobs.ReadDir(j.Conversation, strings.TrimSpace(text))
+	return err
+}
 
 func modelText(p lang.Printer, j orchestrator.Job) string {
 	if j.Agent == "" {

@@ -58,15 +58,15 @@ func jobOf(cfg config.Config, in orchestrator.ConversationID, t orchestrator.Job
 	}
 	t.Rights.Of = orchestrator.RightsOfJob
 	if t.Dir != "" {
-		t.Dir = realJobDir(environment.NewPolicy(cfg), in, t.Dir)
+		t.Dir = realDir(environment.NewPolicy(cfg), in, t.Dir)
 	}
 	return orchestrator.Job{Conversation: in, Person: user, JobTiming: orchestrator.JobTiming{QuietHours: q}, JobTurn: t}
 }
 
-// realJobDir returns the real path of a job's directory. When the job runs, its directory must contain no more symbolic
-// links, because an agent could replace it by a link to a directory with other limits. If the links lead to another
-// environment, realJobDir returns dir unchanged: an agent in a sandbox may have created them before ductor started.
-func realJobDir(policy environment.Policy, in orchestrator.ConversationID, dir string) string {
+// realDir returns the real path of a directory in the configuration. It resolves the links when ductor starts or loads
+// the configuration again, because later an agent could create a link to a directory with other limits. If the links
+// lead to another environment, realDir returns dir unchanged: an agent in a sandbox may have created them already.
+func realDir(policy environment.Policy, in orchestrator.ConversationID, dir string) string {
 	if real := cli.RealPath(dir); policy.Of(real, in) == policy.Of(dir, in) {
 		return real
 	}

@@ -13,7 +13,8 @@ import (
 )
 
 // The configuration may name directories by links. If a link leads from a sandbox to this host, an agent in the sandbox
-// may have created it before ductor started, so no job follows it.
+// may have created it before ductor started. So no job follows it, the policy of a project does not apply to its target,
+// and no session uses it.
 func TestLinksInTheConfiguration(t *testing.T) {
 	base := cli.RealPath(t.TempDir())
 	at := func(path string) string { return filepath.Join(base, path) }
@@ -28,7 +29,6 @@ func TestLinksInTheConfiguration(t *testing.T) {
 	}
 	cfg := config.Default()
 	cfg.Projects.Roots, cfg.Projects.DefaultDir = []string{at("home")}, at("home")
-	cfg.Projects.Named = map[string]orchestrator.ProjectPolicy{"shop": {Dir: at("home/shop/current")}}
 	boxed := config.SandboxProject{Dir: at("home/boxed"), Settings: cfg.Sandbox.Settings}
 	boxed.Mode = orchestrator.SandboxDocker
 	cfg.Sandbox.Projects = map[string]config.SandboxProject{"boxed": boxed}
@@ -48,7 +48,16 @@ func TestLinksInTheConfiguration(t *testing.T) {
 	if err := a.places(cfg).CheckDir(at("home/open")); err != nil {
 		t.Errorf("a session behind a link of the roots: %v", err)
 	}
-	if all := projectsOf(cfg); len(all) != 1 || all[0].Dir != at("src/shop/v2") {
-		t.Errorf("the projects are %+v", all)
+	cfg.Projects.DefaultDir = at("home/boxed/out")
+	for _, dir := range []string{"home/boxed/out", "src/boxed/out"} {
+		if err := a.places(cfg).CheckDir(at(dir)); !errors.Is(err, orchestrator.ErrReplacedDir) {
+			t.Errorf("a session in %s: %v", dir, err)
+		}
+	}
+	for dir, want := range map[string]string{"home/shop/current": "src/shop/v2", "home/boxed/out": "home/boxed/out"} {
+		cfg.Projects.Named = map[string]orchestrator.ProjectPolicy{"shop": {Dir: at(dir)}}
+		if all := projectsOf(cfg); len(all) != 1 || all[0].Dir != at(want) {
+			t.Errorf("the policy of a project in %s applies to %+v", dir, all)
+		}
 	}
 }

@@ -142,10 +142,13 @@ func (a *App) onBackground(conversation cli.Conversation, r cli.BackgroundResult
 }
 
 func (a *App) places(cfg config.Config) workplace.Places {
+	policy := environment.NewPolicy(cfg)
 	return workplace.Places{
 		Dir: cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots, AddDirs: cfg.Projects.AddDirs,
 		UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), Sandboxes: a.envs.Sandboxes.Policy(),
-		Links: workplace.LinksOf(append([]string{cfg.Projects.DefaultDir}, cfg.Projects.Roots...)...),
+		Links: workplace.LinksOf(func(dir string) string {
+			return realDir(policy, orchestrator.ConversationID{}, dir)
+		}, append([]string{cfg.Projects.DefaultDir}, cfg.Projects.Roots...)...),
 	}
 }
 

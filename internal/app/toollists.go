@@ -10,18 +10,19 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/tools"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/roles"
 	"ductor/orchestrator"
 	"ductor/orchestrator/approval"
 )
 
-// projectsOf returns the policies of the configured projects, with the real paths of their directories. If a policy
-// found its directory when it is applied, an agent could make it apply to another directory by creating a link.
+// projectsOf returns the policies of the configured projects, with the real paths of their directories; see realDir.
 func projectsOf(cfg config.Config) (all []orchestrator.ProjectPolicy) {
+	policy := environment.NewPolicy(cfg)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Projects.Named)) {
 		p := cfg.Projects.Named[name]
-		p.Dir = cli.RealPath(p.Dir)
+		p.Dir = realDir(policy, orchestrator.ConversationID{}, p.Dir)
 		all = append(all, p)
 	}
 	return all

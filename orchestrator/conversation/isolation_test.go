@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ductor/cli"
 	"ductor/orchestrator"
 	"ductor/orchestrator/conversation"
 	"ductor/orchestrator/workplace"
@@ -25,7 +26,7 @@ func TestAChoiceOfTheSameDirectoryContinuesTheSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := openAt(t, newPath(t), func(o *conversation.Options) {
-		o.Dir, o.Roots, o.Links = link, []string{root}, workplace.LinksOf(link)
+		o.Dir, o.Roots, o.Links = link, []string{root}, workplace.LinksOf(cli.RealPath, link)
 	})
 	session := func(path string) orchestrator.SessionID {
 		t.Helper()
@@ -51,6 +52,9 @@ func TestAChoiceOfTheSameDirectoryContinuesTheSession(t *testing.T) {
 			t.Errorf("after /cwd %s the session is %q, want %q", path, now, first)
 		}
 	}
+	replaceDir(t, link, filepath.Join(root, "other"))
+	h.submit(t, here, "again") // the session does not depend on the link any more
+	h.await(t, "done again")
 	if now := session("../other"); now != "" {
 		t.Errorf("in another directory the session is %q", now)
 	}

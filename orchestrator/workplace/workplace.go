@@ -2,6 +2,7 @@
 package workplace
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -64,12 +65,10 @@ func noSandbox(err error) *cli.Failure {
 	return &cli.Failure{Kind: cli.NoSandbox, Reason: err.Error(), Cause: err}
 }
 
-// DirOf returns the directory in which new sessions of a conversation work.
+// DirOf returns the real path of the directory in which new sessions of a conversation work. With the path of a link in
+// Links, a session could not continue after the user changed the link or the configuration.
 func (p Places) DirOf(c orchestrator.Conversation) string {
-	if c.Dir != "" {
-		return c.Dir
-	}
-	return p.Dir
+	return p.Real(cmp.Or(c.Dir, p.Dir))
 }
 
 // Resolve returns the absolute path of a directory, without symbolic links. It returns an error unless this path is
@@ -115,12 +114,14 @@ func (p Places) Move(current, path string) (dir string, moves bool, err error) {
 }
 
 // LinksOf returns the real paths of those directories whose paths contain symbolic links. Call it when ductor starts,
-// before an agent can replace a directory by a link.
-func LinksOf(dirs ...string) map[string]string {
+// before an agent can replace a directory by a link. resolve returns the real path of a directory, or its path unchanged
+// if ductor must not follow the links.
+func LinksOf(resolve func(dir string) string, dirs ...string) map[string]string {
 	links := map[string]string{}
 	for _, dir := range dirs {
-		if real := cli.RealPath(dir); real != filepath.Clean(dir) {
-			links[filepath.Clean(dir)] = real
+		dir = filepath.Clean(dir)
+		if real := resolve(dir); real != dir {
+			links[dir] = real
 		}
 	}
 	return links

@@ -34,7 +34,7 @@ func TestLinksOfTheConfiguration(t *testing.T) {
 		map[string]string{"src": "data/src", "data/src/current": "data/src/v2"})
 	at := func(path string) string { return filepath.Join(base, path) }
 	roots, start := []string{at("src"), at("plain") + "/"}, at("src/current")
-	p := Places{Dir: start, Roots: roots, Links: LinksOf(append(roots, start)...)}
+	p := Places{Dir: start, Roots: roots, Links: LinksOf(cli.RealPath, append(roots, start)...)}
 	for dir, real := range map[string]string{
 		"src": "data/src", "src/shop/api": "data/src/shop/api", "data/src/shop": "data/src/shop",
 		"src/current": "data/src/v2", "src/current/sub": "data/src/v2/sub", "plain/shop": "plain/shop",
@@ -55,7 +55,7 @@ func TestAttackADirectoryBecomesALink(t *testing.T) {
 	base := tree(t, []string{"data/src/shop/api", "data/src/other/api"}, map[string]string{"src": "data/src"})
 	at := func(path string) string { return filepath.Join(base, path) }
 	roots := []string{at("src")}
-	p := Places{Dir: at("src/shop"), Roots: roots, Links: LinksOf(append(roots, at("src/shop"))...)}
+	p := Places{Dir: at("src/shop"), Roots: roots, Links: LinksOf(cli.RealPath, append(roots, at("src/shop"))...)}
 	for _, replaced := range []string{"data/src/shop/api", "data/src/shop"} {
 		if err := errors.Join(os.Rename(at(replaced), at("data/src/moved-"+filepath.Base(replaced))),
 			os.Symlink(at("data/src/other"), at(replaced))); err != nil {
