@@ -55,12 +55,11 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	if err != nil {
 		return receipt, err
 	}
-	err = e.stopTurn(ctx, id, by, &runsAgain{by, receipt.At})
-	// If the turn was not stopped, delete the new job. After any other error, for example of a full disk, the turn may
-	// be stopped, so only the job still has the prompt.
-	unstopped := errors.Is(err, orchestrator.ErrNoTurn) || errors.Is(err, orchestrator.ErrNotAllowed)
-	if unstopped && created {
-		err = errors.Join(err, e.later().Cancel(ctx, id, by))
+	stopped, err := e.stopTurn(ctx, id, by, &runsAgain{by, receipt.At})
+	// If the turn was not stopped, delete the new job, because the prompt would run twice. A stopped turn needs the job
+	// even after an error, for example of a full disk, because only the job still has the prompt.
+	if !stopped && created {
+		err = errors.Join(err, e.later().Cancel(context.WithoutCancel(ctx), id, by))
 	}
 	return receipt, err
 }
