@@ -93,7 +93,7 @@ func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cl
 // switchAccount stops a running turn, and runs its prompt again with another account, like continueAs.
 func (e *Engine) switchAccount(ctx context.Context, id cli.TurnID, account cli.Account,
 	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
-	r, err := e.replaceable(id, by)
+	_, r, err := e.replaceable(id, by)
 	if err != nil {
 		return receipt, err
 	}

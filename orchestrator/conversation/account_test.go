@@ -331,3 +331,32 @@ func TestAnUnreadMessageRunsAfterTheRepeatedPrompt(t *testing.T) {
 		}
 	})
 }
+
+// A postponed message stays postponed if ductor ends while the agent stops.
+func TestAnUnreadMessageIsPostponedWhileDuctorEnds(t *testing.T) {
+	h, later := openAccounts(t)
+	steered := make(chan cli.TurnID)
+	h.agent.steer = func(cli.TurnID, cli.Request) error { return nil }
+	h.agent.replies(func(ctx context.Context, who cli.Agent, _ cli.Request, _ func(cli.Event)) cli.Result {
+		id := <-steered
+		result := cli.Cut(ctx, who)
+		result.Steered.Unread = []cli.TurnID{id}
+		return result
+	})
+	long := h.submit(t, here, "long").Turn
+	h.awaitAsked(t, 1)
+	unread := h.submit(t, here, "unread").Turn
+	must(t, h.Steer(t.Context(), unread, by(1, here)))
+	_, err := h.Choose(t.Context(), long, orchestrator.ActionLater, by(owner, here))
+	must(t, err)
+	h.detach(t)
+	steered <- unread
+	h.shut()
+	want := []orchestrator.JobID{orchestrator.LaterJob(long), orchestrator.LaterJob(unread)}
+	if diff := cmp.Diff(want, later.ids(t)); diff != "" {
+		t.Errorf("the jobs: %s", diff)
+	}
+	if turn, err := h.db.Turn(t.Context(), unread); err != nil || turn.State != orchestrator.TurnSteered {
+		t.Errorf("the message is stored as %+v, %v", turn, err)
+	}
+}

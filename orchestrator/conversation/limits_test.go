@@ -119,17 +119,21 @@ func (d detaching) AddJob(ctx context.Context, j orchestrator.Job) (orchestrator
 	return d.laterJobs.AddJob(ctx, j)
 }
 
+// detach detaches ductor from its agents, and does not wait for their turns.
+func (h *house) detach(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	h.Detach(ctx)
+}
+
 // If ductor ends before it has stopped the postponed turn, the agent goes on. A job would run the prompt a second time.
 func TestATurnIsPostponedWhileDuctorEnds(t *testing.T) {
 	later := &laterJobs{}
 	var h *house
 	h = openAt(t, newPath(t), func(o *conversation.Options) {
 		later.open(o)
-		o.Jobs = detaching{later, func() {
-			ctx, cancel := context.WithCancel(t.Context())
-			cancel()
-			h.Detach(ctx)
-		}}
+		o.Jobs = detaching{later, func() { h.detach(t) }}
 	})
 	h.agent.reply = untilAborted
 	_, err := h.db.MergeLimits(t.Context(), cli.AccountLimits{Agent: "claude", Limits: []cli.PlanLimit{{

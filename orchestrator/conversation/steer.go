@@ -236,7 +236,7 @@ func (r *runningTurn) handleUnread(result cli.Result) {
 func (r *runningTurn) postponed(id cli.TurnID, again *runsAgain) bool {
 	t, err := r.e.opts.Store.Turn(r.record, id)
 	if err == nil {
-		_, err = r.e.scheduleLaterFor(r.record, t, again.at, again.by)
+		_, err = r.c.scheduleLaterFor(r.record, t, again.at, again.by)
 	}
 	if err != nil {
 		r.log().Warn("postpone a message together with its turn", "message", id, "err", err)
