@@ -122,11 +122,11 @@ func (f *faulty) CancelTurn(ctx context.Context, id cli.TurnID) (bool, error) {
 	return f.DB.CancelTurn(ctx, id)
 }
 
-func (f *faulty) UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error) {
+func (f *faulty) UnsteerTurn(ctx context.Context, id, behind cli.TurnID) (bool, error) {
 	if err := f.err("UnsteerTurn"); err != nil {
 		return false, err
 	}
-	return f.DB.UnsteerTurn(ctx, id)
+	return f.DB.UnsteerTurn(ctx, id, behind)
 }
 
 func (f *faulty) EndBypasses(ctx context.Context, over []orchestrator.ConversationID, at time.Time) error {
