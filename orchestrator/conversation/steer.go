@@ -136,7 +136,7 @@ func (c *conversation) returnToQueue(ctx context.Context, steered []waiting, beh
 		return nil
 	})
 	if err == nil {
-		c.insertSteered(back, behind)
+		c.insertSteered(back, behind, 0)
 		return nil
 	}
 	c.e.spawn(func() {
@@ -145,7 +145,7 @@ func (c *conversation) returnToQueue(ctx context.Context, steered []waiting, beh
 		}
 		c.do(func(c *conversation) {
 			if c.cleared == cleared {
-				c.insertSteered(back, behind)
+				c.insertSteered(back, behind, len(c.active.turns()))
 				return
 			}
 			for _, w := range back {
@@ -156,16 +156,17 @@ func (c *conversation) returnToQueue(ctx context.Context, steered []waiting, beh
 	return err
 }
 
-// insertSteered inserts turns into the queue, right behind another turn or at the front, whose prompts were not added to
-// the running turn.
-func (c *conversation) insertSteered(back []waiting, behind cli.TurnID) {
+// insertSteered inserts turns into the queue, right behind another turn or at the front. Their prompts were not added to
+// the running turn. ahead is the number of running turns for which the queue still waits.
+func (c *conversation) insertSteered(back []waiting, behind cli.TurnID, ahead int) {
 	at := 1 + c.find(behind)
 	for i, w := range back {
 		w.turn = w.turn.Requeued(c.id())
-		c.queue = slices.Insert(c.queue, at+i, w)
-		if w.shown && at+i > 0 { // the turn at index 0 starts now, so the chat need not show it as waiting
-			c.e.opts.Chat.Queued(w.turn, at+i)
+		if n := ahead + at + i; n > 0 { // otherwise the turn starts now, so the chat need not show it as waiting
+			w.shown = true
+			c.e.opts.Chat.Queued(w.turn, n)
 		}
+		c.queue = slices.Insert(c.queue, at+i, w)
 	}
 }
 
