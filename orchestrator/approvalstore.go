@@ -98,7 +98,8 @@ type QueueStore interface {
 	// returns the turns of these prompts. It skips the turns in alreadyRead, whose prompts the agent has certainly
 	// read.
 	DoubtSteered(ctx context.Context, into cli.TurnID, alreadyRead ...cli.TurnID) ([]Turn, error)
-	// UnsteerTurn moves a turn in the state TurnSteered back to the front of the queue. It returns false if the turn is
-	// in another state.
-	UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error)
+	// UnsteerTurn moves a turn in the state TurnSteered back into the queue, right behind another turn. If the other turn
+	// is not queued, or if its ID is empty, UnsteerTurn moves the turn to the front. It returns false if the turn is in
+	// another state.
+	UnsteerTurn(ctx context.Context, id, behind cli.TurnID) (bool, error)
 }

@@ -392,7 +392,7 @@ func TestSteerTurn(t *testing.T) {
 		t.Error("a steered turn started")
 	}
 	same(t, "until it is known to have arrived", openIDs(t, db), []cli.TurnID{"running", "b", "a"})
-	if !get[bool](t)(db.UnsteerTurn(ctx, "b")) || get[bool](t)(db.UnsteerTurn(ctx, "b")) {
+	if !get[bool](t)(db.UnsteerTurn(ctx, "b", "")) || get[bool](t)(db.UnsteerTurn(ctx, "b", "")) {
 		t.Error("not unsteered exactly once")
 	}
 	want := newTurn("b")
@@ -407,7 +407,7 @@ func TestSteerTurn(t *testing.T) {
 	if get[bool](t)(db.CancelTurn(ctx, "b")) {
 		t.Error("cancelled although it arrived")
 	}
-	if !get[bool](t)(db.UnsteerTurn(ctx, "b")) {
+	if !get[bool](t)(db.UnsteerTurn(ctx, "b", "")) {
 		t.Error("not unsteered although the agent did not read it")
 	}
 	same(t, "taken back from the agent", get[orchestrator.Turn](t)(db.Turn(ctx, "b")), want)
@@ -426,6 +426,32 @@ func TestSteerTurn(t *testing.T) {
 	if !get[bool](t)(db.CancelTurn(ctx, "c")) ||
 		get[orchestrator.Turn](t)(db.Turn(ctx, "c")).State != orchestrator.TurnCancelled {
 		t.Error("not cancelled while being steered")
+	}
+}
+
+// A steered turn returns right behind another turn if that one waits, and otherwise to the front of its queue.
+func TestUnsteerTurnBehindAnother(t *testing.T) {
+	for behind, want := range map[cli.TurnID][]cli.TurnID{
+		"":        {"running", "b", "a", "c", "d"},
+		"running": {"running", "b", "a", "c", "d"},
+		"other":   {"running", "b", "a", "c", "d"},
+		"a":       {"running", "a", "b", "c", "d"},
+		"c":       {"running", "a", "c", "b", "d"},
+		"d":       {"running", "a", "c", "d", "b"},
+	} {
+		db, ctx := newDB(t), t.Context()
+		startTurn(t, db, "running")
+		for _, id := range []cli.TurnID{"a", "b", "c", "d"} {
+			must(t, db.EnqueueTurn(ctx, newTurn(id)))
+		}
+		other := newTurn("other")
+		other.Prompt.Conversation.Chat++
+		must(t, db.EnqueueTurn(ctx, other))
+		if !get[bool](t)(db.SteerTurn(ctx, "b", "running", noon)) ||
+			!get[bool](t)(db.MarkSteered(ctx, "b", "running")) || !get[bool](t)(db.UnsteerTurn(ctx, "b", behind)) {
+			t.Fatal("not steered and unsteered")
+		}
+		same(t, "behind "+string(behind), openIDs(t, db), append(want, "other"))
 	}
 }
 

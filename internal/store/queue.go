@@ -30,16 +30,35 @@ func (t tx) moveToFront(id cli.TurnID) (bool, error) {
 	if err != nil || len(positions) == 0 {
 		return false, err
 	}
+	return true, t.rotate(positions)
+}
+
+// moveBehind moves a queued turn right behind another queued turn of the same conversation. Each turn between them moves
+// forward by one. moveBehind does nothing if the turn is already behind the other turn.
+func (t tx) moveBehind(id, other cli.TurnID) error {
+	positions, err := sqlite.ManyIn(t.Tx, sqlite.Value[int64],
+		`SELECT q.seq FROM turns q JOIN turns t ON t.chat = q.chat AND t.topic = q.topic
+		JOIN turns o ON o.chat = q.chat AND o.topic = q.topic
+		WHERE t.id = ? AND o.id = ? AND o.state = 'queued' AND q.state = 'queued' AND q.delivered = 0
+		AND q.seq BETWEEN t.seq AND o.seq ORDER BY q.seq DESC`, string(id), string(other))
+	if err != nil {
+		return err
+	}
+	return t.rotate(positions)
+}
+
+// rotate moves the turn at each position to the next position of the list, and the last turn to the first position.
+func (t tx) rotate(positions []int64) error {
 	// No two turns may have the same position, not even for a moment. Negative positions are free, so move the turns
 	// there first.
 	for i, from := range positions {
 		to := positions[(i+1)%len(positions)]
 		if _, err := t.Exec(`UPDATE turns SET seq = -? WHERE seq = ?`, to, from); err != nil {
-			return false, err
+			return err
 		}
 	}
-	_, err = t.Exec(`UPDATE turns SET seq = -seq WHERE seq < 0`)
-	return true, err
+	_, err := t.Exec(`UPDATE turns SET seq = -seq WHERE seq < 0`)
+	return err
 }
 
 func (db *DB) SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) (ok bool, err error) {
@@ -85,11 +104,17 @@ func (db *DB) DoubtSteered(ctx context.Context, into cli.TurnID,
 	return all, wrap("doubt steered turns", err)
 }
 
-func (db *DB) UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error) {
-	return db.changeQueued(ctx, "unsteer", id,
-		`UPDATE turns SET state = 'queued', steered_into = '', agent = '', account = '', model = '', sandbox = '',
-		started = 0, ended = 0, delivered = 0, number = 0
-		WHERE id = ? AND state = 'cancelled' AND steered_into <> ''`, string(id))
+func (db *DB) UnsteerTurn(ctx context.Context, id, behind cli.TurnID) (ok bool, err error) {
+	err = db.write(ctx, func(t tx) error {
+		n, err := t.Exec(`UPDATE turns SET state = 'queued', steered_into = '', agent = '', account = '', model = '',
+			sandbox = '', started = 0, ended = 0, delivered = 0, number = 0
+			WHERE id = ? AND state = 'cancelled' AND steered_into <> ''`, string(id))
+		if ok = n > 0; !ok || err != nil {
+			return mapForeignKey(err)
+		}
+		return t.moveBehind(id, behind)
+	})
+	return ok && err == nil, wrap(fmt.Sprintf("unsteer turn %s", id), err)
 }
 
 // Load counts the open turns, approvals and job runs, and all jobs.

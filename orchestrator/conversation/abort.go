@@ -30,25 +30,27 @@ func (e *Engine) Stop(ctx context.Context, by orchestrator.Press, told func(*orc
 
 // StopTurn implements bot.Desk.
 func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Press) error {
-	return e.stopTurn(ctx, id, by, cli.ErrAborted)
+	_, err := e.stopTurn(ctx, id, by, cli.ErrAborted)
+	return err
 }
 
 // stopTurn aborts a turn before it does anything that may block. The cause is cli.ErrAborted or wraps it. It decides
-// what happens to messages that the agent of the turn has not read; see handleUnread.
-func (e *Engine) stopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Press, cause error) error {
+// what happens to messages that the agent of the turn has not read; see handleUnread. stopTurn reports whether it has
+// aborted the turn. It may also return an error then, for example if the disk is full.
+func (e *Engine) stopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Press, cause error) (bool, error) {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
-		return err
+		return false, err
 	}
 	r := c.active.turn(id)
 	if r == nil {
-		return e.notRunningError(ctx, id, by)
+		return false, e.notRunningError(ctx, id, by)
 	}
 	if c.abortTurn(r, by, cause) == nil {
-		return orchestrator.ErrNotAllowed
+		return false, orchestrator.ErrNotAllowed
 	}
 	c.do(func(*conversation) { err = e.recordAbort(ctx, []cli.TurnID{id}, nil, orchestrator.Handled{}) })
-	return err
+	return true, err
 }
 
 // recordAbort stores an abort. If the write fails, recordAbort returns the error and retries the write in the

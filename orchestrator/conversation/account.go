@@ -93,7 +93,7 @@ func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cl
 // switchAccount stops a running turn, and runs its prompt again with another account, like continueAs.
 func (e *Engine) switchAccount(ctx context.Context, id cli.TurnID, account cli.Account,
 	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
-	r, err := e.replaceable(id, by)
+	_, r, err := e.replaceable(id, by)
 	if err != nil {
 		return receipt, err
 	}
@@ -109,7 +109,7 @@ func (e *Engine) switchAccount(ctx context.Context, id cli.TurnID, account cli.A
 	}
 	receipt.Turn = id // ductor changes the buttons on the card of this turn when the turn has ended
 	// ErrNoTurn means that the turn has just ended without an abort.
-	if stop := e.stopTurn(ctx, id, by, &runsAgain{by: by}); !errors.Is(stop, orchestrator.ErrNoTurn) {
+	if _, stop := e.stopTurn(ctx, id, by, &runsAgain{by: by}); !errors.Is(stop, orchestrator.ErrNoTurn) {
 		err = cmp.Or(stop, err)
 	}
 	return receipt, err

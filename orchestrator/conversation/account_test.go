@@ -331,3 +331,70 @@ func TestAnUnreadMessageRunsAfterTheRepeatedPrompt(t *testing.T) {
 		}
 	})
 }
+
+// A postponed message stays postponed if ductor ends while the agent stops.
+func TestAnUnreadMessageIsPostponedWhileDuctorEnds(t *testing.T) {
+	h, later := openAccounts(t)
+	steered := make(chan cli.TurnID)
+	h.agent.steer = func(cli.TurnID, cli.Request) error { return nil }
+	h.agent.replies(func(ctx context.Context, who cli.Agent, _ cli.Request, _ func(cli.Event)) cli.Result {
+		id := <-steered
+		result := cli.Cut(ctx, who)
+		result.Steered.Unread = []cli.TurnID{id}
+		return result
+	})
+	long := h.submit(t, here, "long").Turn
+	h.awaitAsked(t, 1)
+	unread := h.submit(t, here, "unread").Turn
+	must(t, h.Steer(t.Context(), unread, by(1, here)))
+	_, err := h.Choose(t.Context(), long, orchestrator.ActionLater, by(owner, here))
+	must(t, err)
+	h.detach(t)
+	steered <- unread
+	h.shut()
+	want := []orchestrator.JobID{orchestrator.LaterJob(long), orchestrator.LaterJob(unread)}
+	if diff := cmp.Diff(want, later.ids(t)); diff != "" {
+		t.Errorf("the jobs: %s", diff)
+	}
+	if turn, err := h.db.Turn(t.Context(), unread); err != nil || turn.State != orchestrator.TurnSteered {
+		t.Errorf("the message is stored as %+v, %v", turn, err)
+	}
+}
+
+// After a restart, too, an unread message runs after the prompt that another account repeats.
+func TestAnUnreadMessageIsStoredBehindTheRepeatedPrompt(t *testing.T) {
+	h, _ := openAccounts(t)
+	steered := make(chan cli.TurnID)
+	h.agent.steer = func(cli.TurnID, cli.Request) error { return nil }
+	h.agent.replies(func(ctx context.Context, who cli.Agent, _ cli.Request, _ func(cli.Event)) cli.Result {
+		result := cli.Result{}
+		result.Steered.Unread = []cli.TurnID{<-steered, <-steered}
+		<-ctx.Done()
+		result.Aborted = true
+		return result
+	})
+	long := h.submit(t, here, "long").Turn
+	h.awaitAsked(t, 1)
+	var unread []cli.TurnID
+	for _, text := range []string{"first", "second"} {
+		id := h.submit(t, here, text).Turn
+		must(t, h.Steer(t.Context(), id, by(1, here)))
+		unread = append(unread, id)
+	}
+	waiting := h.submit(t, here, "waiting").Turn
+	_, err := h.Choose(t.Context(), long, asWork, by(owner, here))
+	must(t, err)
+	h.agent.replies(untilAborted)
+	for _, id := range unread {
+		steered <- id
+	}
+	h.awaitAsked(t, 2)
+	h.detach(t)
+	h.shut()
+	open, err := h.db.OpenTurns(t.Context())
+	must(t, err)
+	if len(open) != 4 || open[0].ID != waiting || open[1].Again != long || open[2].ID != unread[0] ||
+		open[3].ID != unread[1] {
+		t.Errorf("these turns are open: %+v", open)
+	}
+}

@@ -121,21 +121,21 @@ func (e *Engine) continueWith(ctx context.Context, t orchestrator.Turn, by orche
 	return receipt, e.SetModel(ctx, by.Conversation, other, "", "")
 }
 
-// replaceable returns a running turn if a user may stop it and run its prompt again, at once or later. It returns
-// ErrStillOpen if the agent does not have the prompt yet, or if the turn belongs to a job.
-func (e *Engine) replaceable(id cli.TurnID, by orchestrator.Press) (*running, error) {
+// replaceable returns a running turn and its conversation if a user may stop the turn and run its prompt again, at once
+// or later. It returns ErrStillOpen if the agent does not have the prompt yet, or if the turn belongs to a job.
+func (e *Engine) replaceable(id cli.TurnID, by orchestrator.Press) (*conversation, *running, error) {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r := c.active.turn(id)
 	switch {
 	case r == nil || r.req == nil || orchestrator.IsJobTurn(id):
-		return nil, orchestrator.ErrStillOpen
+		return nil, nil, orchestrator.ErrStillOpen
 	case !by.MayEnd(r.turn) || by.Precedes(r.turn):
-		return nil, orchestrator.ErrNotAllowed
+		return nil, nil, orchestrator.ErrNotAllowed
 	}
-	return r, nil
+	return c, r, nil
 }
 
 // ShowAgain implements bot.Desk.

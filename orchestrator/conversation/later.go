@@ -21,7 +21,10 @@ func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn,
 	case !at.After(e.now()):
 		return e.repeat(ctx, t, by)
 	}
-	receipt.At, err = e.scheduleLaterFor(ctx, t, at, by)
+	c, err := e.conversation(by.Conversation)
+	if err == nil {
+		receipt.At, err = c.scheduleLaterFor(ctx, t, at, by)
+	}
 	return receipt, err
 }
 
@@ -29,7 +32,7 @@ func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn,
 // its agent ends.
 func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
-	r, err := e.replaceable(id, by)
+	c, r, err := e.replaceable(id, by)
 	switch {
 	case err != nil:
 		return receipt, err
@@ -42,7 +45,7 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 		return receipt, cmp.Or(err, orchestrator.ErrBadChoice)
 	}
 	receipt.Turn = id
-	receipt.At, err = e.scheduleLaterFor(ctx, r.turn, at, by)
+	receipt.At, err = c.scheduleLaterFor(ctx, r.turn, at, by)
 	created := err == nil
 	if errors.Is(err, orchestrator.ErrRepeated) {
 		// If the job exists, an earlier press of the button created it, or this press before ductor crashed. The turn
@@ -55,34 +58,32 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	if err != nil {
 		return receipt, err
 	}
-	err = e.stopTurn(ctx, id, by, &runsAgain{by, receipt.At})
-	// If the turn was not stopped, delete the new job. After any other error, for example of a full disk, the turn may
-	// be stopped, so only the job still has the prompt.
-	unstopped := errors.Is(err, orchestrator.ErrNoTurn) || errors.Is(err, orchestrator.ErrNotAllowed)
-	if unstopped && created {
-		err = errors.Join(err, e.later().Cancel(ctx, id, by))
+	stopped, err := e.stopTurn(ctx, id, by, &runsAgain{by, receipt.At})
+	// If the turn was not stopped, delete the new job, because the prompt would run twice. A stopped turn needs the job
+	// even after an error, for example of a full disk, because only the job still has the prompt.
+	if !stopped && created {
+		err = errors.Join(err, e.later().Cancel(context.WithoutCancel(ctx), id, by))
 	}
 	return receipt, err
 }
 
-// scheduleLaterFor calls scheduleLater for a user who pressed a button. If the turn and the user both have the rights
-// of the chat, so does the job. Its permission mode is then at most the current mode of the chat, or ask if that mode
-// is bypass.
-func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at time.Time,
+// scheduleLaterFor calls scheduleLater for a user who pressed a button, even if the engine is closed meanwhile. If the
+// turn and the user both have the rights of the chat, so does the job. Its permission mode is then at most the current
+// mode of the chat, or ask if that mode is bypass.
+func (c *conversation) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at time.Time,
 	by orchestrator.Press) (scheduled time.Time, err error) {
-	err = e.do(by.Conversation, func(c *conversation) error {
+	c.do(func(c *conversation) {
 		var most cli.PermissionMode
 		if t.Prompt.Rights.OfChat() && by.May(orchestrator.ActAsChat) {
-			conv, err := e.load(ctx, by.Conversation)
-			if err != nil {
-				return err
+			var conv orchestrator.Conversation
+			if conv, err = c.e.load(ctx, c.id()); err != nil {
+				return
 			}
-			if most = e.modeFor(conv, t.Prompt.Rights, t.Sandbox); most == cli.Bypass {
+			if most = c.e.modeFor(conv, t.Prompt.Rights, t.Sandbox); most == cli.Bypass {
 				most = cli.Ask
 			}
 		}
 		scheduled, err = c.scheduleLater(ctx, t, at, most)
-		return err
 	})
 	return scheduled, err
 }

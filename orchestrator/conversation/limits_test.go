@@ -108,6 +108,47 @@ func TestATurnThatIsPostponedTwice(t *testing.T) {
 	}
 }
 
+// detaching detaches ductor from its agents as soon as a job is stored.
+type detaching struct {
+	*laterJobs
+	detach func()
+}
+
+func (d detaching) AddJob(ctx context.Context, j orchestrator.Job) (orchestrator.JobStatus, error) {
+	defer d.detach()
+	return d.laterJobs.AddJob(ctx, j)
+}
+
+// detach detaches ductor from its agents, and does not wait for their turns.
+func (h *house) detach(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	h.Detach(ctx)
+}
+
+// If ductor ends before it has stopped the postponed turn, the agent goes on. A job would run the prompt a second time.
+func TestATurnIsPostponedWhileDuctorEnds(t *testing.T) {
+	later := &laterJobs{}
+	var h *house
+	h = openAt(t, newPath(t), func(o *conversation.Options) {
+		later.open(o)
+		o.Jobs = detaching{later, func() { h.detach(t) }}
+	})
+	h.agent.reply = untilAborted
+	_, err := h.db.MergeLimits(t.Context(), cli.AccountLimits{Agent: "claude", Limits: []cli.PlanLimit{{
+		Window: cli.LimitWindow{Span: 5 * time.Hour}, Used: 0.9, Resets: h.clock.now().Add(time.Hour),
+	}}}, h.clock.now())
+	must(t, err)
+	id := h.submit(t, here, "long").Turn
+	h.awaitAsked(t, 1)
+	_, err = h.Choose(t.Context(), id, orchestrator.ActionLater, by(owner, here))
+	if !errors.Is(err, orchestrator.ErrShutdown) || len(later.ids(t)) > 0 {
+		t.Errorf("the press is answered with %v, and the jobs are %q", err, later.ids(t))
+	}
+	h.await(t, "left long")
+}
+
 // If the disk is full when a turn is postponed, the turn ends, and its job stays: nothing else has the prompt.
 func TestAFullDiskKeepsThePostponedPrompt(t *testing.T) {
 	later, f := &laterJobs{}, &faulty{fail: map[string]int{}}

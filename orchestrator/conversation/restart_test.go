@@ -204,6 +204,51 @@ func TestAnAbortThatDuctorDiedOfIsGoneOnWith(t *testing.T) {
 	h.await(t, "done waiting")
 }
 
+// If ductor dies after a user stopped a turn to run its prompt again, the next process offers the messages again that
+// the agent may not have read. A user who aborts the turn wants no more of them.
+func TestAMessageOfAStoppedTurnOutlivesDuctor(t *testing.T) {
+	for name, press := range map[string]func(*testing.T, *house, *laterJobs, cli.TurnID){
+		"aborted":              func(*testing.T, *house, *laterJobs, cli.TurnID) {},
+		"with another account": func(t *testing.T, h *house, _ *laterJobs, id cli.TurnID) { h.repeatBehindIt(t, id) },
+		"later": func(t *testing.T, _ *house, later *laterJobs, id cli.TurnID) {
+			_, err := later.AddJob(t.Context(), orchestrator.Job{ID: orchestrator.LaterJob(id), Conversation: here})
+			must(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := newPath(t)
+			before := openAt(t, path, nil)
+			before.agent.reply = untilAborted
+			running := before.submit(t, here, "running").Turn
+			before.awaitAsked(t, 1)
+			before.agent.steer = func(cli.TurnID, cli.Request) error { return nil }
+			steered := before.submit(t, here, "steered").Turn
+			must(t, before.Steer(t.Context(), steered, by(1, here)))
+			before.Detach(t.Context())
+
+			later := &laterJobs{}
+			h := openAt(t, path, later.open)
+			press(t, h, later, running)
+			must(t, h.db.AbortTurns(t.Context(), []cli.TurnID{running}, nil, orchestrator.Handled{}))
+			h.agent.remains = map[string]cli.Remains{"running": cli.RemainsRun}
+			h.agent.open = func(cli.TurnID) string { return "running" }
+			h.agent.reply = untilAborted
+			h.recover(t)
+			h.await(t, "aborted running")
+			want := orchestrator.TurnInterrupted
+			if name == "aborted" {
+				want = orchestrator.TurnSteered
+			} else {
+				h.await(t, "redelivered steered: interrupted")
+			}
+			h.shut()
+			if turn, err := h.db.Turn(t.Context(), steered); err != nil || turn.State != want || !turn.Delivered {
+				t.Errorf("stored as %+v, %v", turn, err)
+			}
+		})
+	}
+}
+
 func TestDetachLeavesTheQueueAndTakesNothingMore(t *testing.T) {
 	h := open(t)
 	h.agent.reply = untilAborted

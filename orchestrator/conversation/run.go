@@ -58,12 +58,25 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 		return
 	}
 	r.finish(p.req, result)
-	if w.remains == cli.RemainsRun && result.Err.Died() {
+	if w.remains == cli.RemainsRun && (result.Err.Died() || result.Aborted && r.stoppedToRepeat()) {
 		// Offer the messages again that the previous process sent, except those that the agent surely read.
 		for _, t := range c.e.doubtSteered(r.record, r.turn.ID, result.Steered.Read...) {
 			c.redeliver(r.record, t)
 		}
 	}
+}
+
+// stoppedToRepeat reports whether a user stopped the turn before a restart to run its prompt again. This process does
+// not know what the user pressed.
+func (r *runningTurn) stoppedToRepeat() bool {
+	if !r.waiting.turn.Aborting {
+		return false
+	}
+	repeats, err := r.e.later().Repeats(r.record, r.turn)
+	if err != nil {
+		r.log().Error("find out whether the prompt of a stopped turn runs again", "err", err)
+	}
+	return repeats
 }
 
 // showNotes shows notes above the answer, about what the preparation of the turn found.

@@ -110,32 +110,33 @@ func (c *conversation) requeue(ctx context.Context, h handover) error {
 		c.e.cancelRemoved(h.waiting)
 		return orchestrator.ErrNotWaiting
 	}
-	err := c.returnToQueue(ctx, []waiting{h.waiting}, 0)
+	err := c.returnToQueue(ctx, []waiting{h.waiting}, "")
 	if c.find(h.waiting.turn.ID) < 0 {
 		return cmp.Or(err, orchestrator.ErrNotWaiting)
 	}
 	return orchestrator.ErrCannotSteer
 }
 
-// returnToQueue puts steered turns back into the queue, at an index. If the store cannot record that, for example
-// because the disk is full, the write is repeated. The turns then return to the front of the queue, unless an abort
-// has emptied the queue meanwhile.
-func (c *conversation) returnToQueue(ctx context.Context, steered []waiting, at int) error {
-	left, back, cleared := steered, []waiting(nil), c.cleared
+// returnToQueue puts steered turns back into the queue, right behind another turn. If the other turn no longer waits,
+// they go to the front. If the store cannot record that, for example because the disk is full, the write is repeated.
+// The turns then return after that write, unless an abort has emptied the queue meanwhile.
+func (c *conversation) returnToQueue(ctx context.Context, steered []waiting, behind cli.TurnID) error {
+	left, back, last, cleared := steered, []waiting(nil), behind, c.cleared
 	stored, err := c.e.retrier().Record(ctx, c.e.log, func(ctx context.Context) error {
 		for ; len(left) > 0; left = left[1:] {
-			ok, err := c.e.opts.Store.UnsteerTurn(ctx, left[0].turn.ID)
+			id := left[0].turn.ID
+			ok, err := c.e.opts.Store.UnsteerTurn(ctx, id, last)
 			if err != nil {
 				return err
 			}
 			if ok {
-				back = append(back, left[0])
+				back, last = append(back, left[0]), id
 			}
 		}
 		return nil
 	})
 	if err == nil {
-		c.insertSteered(back, at)
+		c.insertSteered(back, behind, 0)
 		return nil
 	}
 	c.e.spawn(func() {
@@ -144,7 +145,7 @@ func (c *conversation) returnToQueue(ctx context.Context, steered []waiting, at 
 		}
 		c.do(func(c *conversation) {
 			if c.cleared == cleared {
-				c.insertSteered(back, 0)
+				c.insertSteered(back, behind, len(c.active.turns()))
 				return
 			}
 			for _, w := range back {
@@ -155,15 +156,17 @@ func (c *conversation) returnToQueue(ctx context.Context, steered []waiting, at 
 	return err
 }
 
-// insertSteered inserts turns into the queue whose prompts were not added to the running turn.
-func (c *conversation) insertSteered(back []waiting, at int) {
-	at = min(at, len(c.queue))
+// insertSteered inserts turns into the queue, right behind another turn or at the front. Their prompts were not added to
+// the running turn. ahead is the number of running turns for which the queue still waits.
+func (c *conversation) insertSteered(back []waiting, behind cli.TurnID, ahead int) {
+	at := 1 + c.find(behind)
 	for i, w := range back {
 		w.turn = w.turn.Requeued(c.id())
-		c.queue = slices.Insert(c.queue, at+i, w)
-		if w.shown && at+i > 0 { // the turn at index 0 starts now, so the chat need not show it as waiting
-			c.e.opts.Chat.Queued(w.turn, at+i)
+		if n := ahead + at + i; n > 0 { // otherwise the turn starts now, so the chat need not show it as waiting
+			w.shown = true
+			c.e.opts.Chat.Queued(w.turn, n)
 		}
+		c.queue = slices.Insert(c.queue, at+i, w)
 	}
 }
 
@@ -236,7 +239,7 @@ func (r *runningTurn) handleUnread(result cli.Result) {
 func (r *runningTurn) postponed(id cli.TurnID, again *runsAgain) bool {
 	t, err := r.e.opts.Store.Turn(r.record, id)
 	if err == nil {
-		_, err = r.e.scheduleLaterFor(r.record, t, again.at, again.by)
+		_, err = r.c.scheduleLaterFor(r.record, t, again.at, again.by)
 	}
 	if err != nil {
 		r.log().Warn("postpone a message together with its turn", "message", id, "err", err)
@@ -250,9 +253,13 @@ func (c *conversation) requeueUnread(ctx context.Context, r *running, unread []c
 	if r.cleared != c.cleared {
 		return
 	}
-	next := 1 + slices.IndexFunc(c.queue, func(w waiting) bool { return w.turn.Again == r.turn.ID })
-	if cli.Replaced(r.ctx) {
-		next = max(next, 1)
+	before := slices.IndexFunc(c.queue, func(w waiting) bool { return w.turn.Again == r.turn.ID })
+	if before < 0 && cli.Replaced(r.ctx) && len(c.queue) > 0 {
+		before = 0
+	}
+	var behind cli.TurnID
+	if before >= 0 {
+		behind = c.queue[before].turn.ID
 	}
 	var back []waiting
 	for _, id := range unread {
@@ -264,7 +271,7 @@ func (c *conversation) requeueUnread(ctx context.Context, r *running, unread []c
 		// The chat may still have a message about this turn. Set shown, so that ductor deletes the message later.
 		back = append(back, waiting{turn: t, shown: true})
 	}
-	if err := c.returnToQueue(ctx, back, next); err != nil {
+	if err := c.returnToQueue(ctx, back, behind); err != nil {
 		c.e.log.Error("requeue unread messages", "turn", r.turn.ID, "err", err)
 	}
 }

@@ -122,11 +122,11 @@ func (f *faulty) CancelTurn(ctx context.Context, id cli.TurnID) (bool, error) {
 	return f.DB.CancelTurn(ctx, id)
 }
 
-func (f *faulty) UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error) {
+func (f *faulty) UnsteerTurn(ctx context.Context, id, behind cli.TurnID) (bool, error) {
 	if err := f.err("UnsteerTurn"); err != nil {
 		return false, err
 	}
-	return f.DB.UnsteerTurn(ctx, id)
+	return f.DB.UnsteerTurn(ctx, id, behind)
 }
 
 func (f *faulty) EndBypasses(ctx context.Context, over []orchestrator.ConversationID, at time.Time) error {
@@ -294,6 +294,14 @@ func TestAMessageReturnsToTheQueueWhenTheDiskHasSpace(t *testing.T) {
 			})
 		})
 	}
+	t.Run("while its turn runs", func(t *testing.T) {
+		h, f, _ := waitingHouse(t, newPath(t))
+		h.agent.steer = func(cli.TurnID, cli.Request) error { return cli.ErrNoTurn }
+		must(t, h.Set(t.Context(), here, orchestrator.SettingBusy, string(orchestrator.BusySteer)))
+		f.set("UnsteerTurn", 2)
+		h.submit(t, here, "added")
+		h.await(t, "queued added behind 1")
+	})
 	t.Run("after its turn", func(t *testing.T) {
 		h, f := faultyHouse(t, newPath(t))
 		steered := make(chan cli.TurnID)

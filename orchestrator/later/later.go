@@ -57,6 +57,22 @@ func (p Prompts) Cancel(ctx context.Context, id cli.TurnID, by orchestrator.Pres
 	return err
 }
 
+// Repeats reports whether another turn or job repeats the prompt of a turn.
+func (p Prompts) Repeats(ctx context.Context, t orchestrator.Turn) (bool, error) {
+	err := p.Store.Unrepeated(ctx, t.ID)
+	if errors.Is(err, orchestrator.ErrRepeated) {
+		return true, nil
+	}
+	if err != nil || p.Jobs == nil {
+		return false, err
+	}
+	_, err = p.Jobs.Job(ctx, orchestrator.LaterJob(t.ID), t.Prompt.Conversation)
+	if errors.Is(err, orchestrator.ErrNoJob) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // Restore returns the turn that an order of such a job repeats, and the prompt of the order with the files of that
 // turn, because a job has only text. It returns "" if the order does not come from such a job, if a user has changed
 // the job's prompt, or if another turn already repeats the turn.
