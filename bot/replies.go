@@ -188,7 +188,7 @@ func (h *handlers) handleRenaming(ctx context.Context, in *updates.Message, to i
 	if !h.answerText(ctx, in, to, tgapi.Page{Text: answer}, renamed.Done) {
 		return true
 	}
-	if renamed.Answer != "" { // without an answer, the user may reply again
+	if answer != "" { // without an answer, the user may reply again
 		if err := h.commands.screens.sessions.Settle(ctx, in.Conversation, to, renamed); err != nil {
 			h.commands.log.Error("stop asking for a title", "update", in.Update(), "err", err)
 		}

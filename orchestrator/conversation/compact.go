@@ -40,23 +40,6 @@ func (e *Engine) compactFirst(ctx context.Context, t orchestrator.Turn, by orche
 	return e.repeat(ctx, t, by)
 }
 
-// afterOther checks whether t may start. If t may run only after another turn has succeeded (Wants.After), and that
-// turn did not succeed, it returns a Failure.
-func (e *Engine) afterOther(ctx context.Context, t orchestrator.Turn) error {
-	if t.Wants.After == "" {
-		return nil
-	}
-	before, err := e.opts.Store.Turn(ctx, t.Wants.After)
-	if err != nil {
-		return fmt.Errorf("load the turn before: %w", err)
-	}
-	if before.State != orchestrator.TurnDone {
-		return &cli.Failure{Kind: cli.ContextFull, Agent: before.Agent,
-			Reason: e.opts.Lang.Of(t.Prompt.Conversation.Chat).Text("turn.not-shortened")}
-	}
-	return nil
-}
-
 // Context implements agent.Service.
 func (e *Engine) Context(ctx context.Context, in orchestrator.ConversationID) (orchestrator.ContextReport, error) {
 	who, req, turn, err := e.currentAgent(ctx, in)

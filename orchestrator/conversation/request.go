@@ -30,7 +30,7 @@ func (r *runningTurn) prepare() (preparation, error) {
 	if r.waiting.remains != "" {
 		return r.prepareLeft(conv)
 	}
-	if err := e.afterOther(r.record, *t); err != nil {
+	if err := e.runner.CheckOrder(r.record, *t); err != nil {
 		return preparation{}, err
 	}
 	budget, err := e.withinBudget(r.record, *t)

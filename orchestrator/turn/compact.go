@@ -138,3 +138,20 @@ func (r *Runner) Fill(ctx context.Context, who cli.Agent, req cli.Request, turn 
 		Agent: who, Account: req.Accounts[who], Sandbox: req.Sandbox,
 	})
 }
+
+// CheckOrder checks whether t may start. If t may run only after another turn has succeeded (Wants.After), and that turn
+// did not succeed, the error is a *cli.Failure.
+func (r *Runner) CheckOrder(ctx context.Context, t orchestrator.Turn) error {
+	if t.Wants.After == "" {
+		return nil
+	}
+	before, err := r.opts.Store.Turn(ctx, t.Wants.After)
+	if err != nil {
+		return fmt.Errorf("load the turn before: %w", err)
+	}
+	if before.State != orchestrator.TurnDone {
+		return &cli.Failure{Kind: cli.ContextFull, Agent: before.Agent,
+			Reason: r.opts.Lang.Of(t.Prompt.Conversation.Chat).Text("turn.not-shortened")}
+	}
+	return nil
+}
