@@ -108,6 +108,28 @@ func TestATurnThatIsPostponedTwice(t *testing.T) {
 	}
 }
 
+// A user can cancel a postponed prompt while the agent is still stopping.
+func TestAPostponedPromptIsCancelledWhileItsTurnStops(t *testing.T) {
+	h, later := openAccounts(t)
+	stop := make(chan struct{})
+	t.Cleanup(func() { close(stop) })
+	h.agent.replies(func(ctx context.Context, who cli.Agent, _ cli.Request, _ func(cli.Event)) cli.Result {
+		<-stop
+		return cli.Cut(ctx, who)
+	})
+	long := h.submit(t, here, "long").Turn
+	h.awaitAsked(t, 1)
+	_, err := h.Choose(t.Context(), long, orchestrator.ActionLater, by(owner, here))
+	must(t, err)
+	if ids := later.ids(t); len(ids) != 1 {
+		t.Fatalf("the jobs are %q", ids)
+	}
+	receipt, err := h.Choose(t.Context(), long, orchestrator.ActionDrop, by(owner, here))
+	if ids := later.ids(t); err != nil || receipt.Turn != long || len(ids) > 0 {
+		t.Errorf("%+v, %v, and the jobs are %q", receipt, err, ids)
+	}
+}
+
 // detaching detaches ductor from its agents as soon as a job is stored.
 type detaching struct {
 	*laterJobs
