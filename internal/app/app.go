@@ -179,6 +179,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 		return nil, WithKind(ErrConfig, errors.New(strings.Join(problems, "\n")))
 	}
 	logUselessTools(cfg, a.Log)
+	logLinkedProjects(cfg, a.Log)
 	if a.service, err = service.New(agents); err != nil {
 		return nil, err
 	}

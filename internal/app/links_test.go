@@ -4,7 +4,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"ductor/cli"
 	"ductor/internal/app/environment"
@@ -13,8 +16,8 @@ import (
 )
 
 // The configuration may name directories by links. If a link leads from a sandbox to this host, an agent in the sandbox
-// may have created it before ductor started. So no job follows it, the policy of a project does not apply to its target,
-// and no session uses it.
+// may have created it before ductor started. So no job follows it, no session uses it, and
+// only the limits of a project apply to its target.
 func TestLinksInTheConfiguration(t *testing.T) {
 	base := cli.RealPath(t.TempDir())
 	at := func(path string) string { return filepath.Join(base, path) }
@@ -54,10 +57,35 @@ func TestLinksInTheConfiguration(t *testing.T) {
 			t.Errorf("a session in %s: %v", dir, err)
 		}
 	}
-	for dir, want := range map[string]string{"home/shop/current": "src/shop/v2", "home/boxed/out": "home/boxed/out"} {
-		cfg.Projects.Named = map[string]orchestrator.ProjectPolicy{"shop": {Dir: at(dir)}}
-		if all := projectsOf(cfg); len(all) != 1 || all[0].Dir != at(want) {
-			t.Errorf("the policy of a project in %s applies to %+v", dir, all)
+	testLinkedProjects(t, cfg, at)
+}
+
+// testLinkedProjects checks that a project behind a link has its whole policy, but only its limits if the link leads to
+// another environment.
+func testLinkedProjects(t *testing.T, cfg config.Config, at func(path string) string) {
+	t.Helper()
+	grants := orchestrator.Bounds{AllowedTools: []string{"shell"}, AddDirs: []string{at("src")}, MaxTurns: 3}
+	shop := orchestrator.ProjectPolicy{Dir: at("home/shop/current"), Tools: cli.ToolList{Denied: []string{"web"}},
+		Context: []string{"README"}, ShareSessions: true, Bounds: grants}
+	cfg.Projects.Named = map[string]orchestrator.ProjectPolicy{"shop": shop}
+	shop.Dir = at("src/shop/v2")
+	if diff := cmp.Diff([]orchestrator.ProjectPolicy{shop}, projectsOf(cfg)); diff != "" {
+		t.Errorf("a link within an environment: %s", diff)
+	}
+	shop.Dir = at("home/boxed/out")
+	around := orchestrator.ProjectPolicy{Dir: at("src"), Tools: cli.ToolList{Denied: []string{"edit"}},
+		Context: []string{"TODO"}, Bounds: orchestrator.Bounds{AllowedTools: []string{"read"}, MaxTurns: 5}}
+	for _, other := range []orchestrator.ProjectPolicy{{}, around} {
+		cfg.Projects.Named = map[string]orchestrator.ProjectPolicy{"shop": shop}
+		want := []orchestrator.ProjectPolicy{{Dir: at("src/open"), Bounds: orchestrator.Bounds{MaxTurns: 3}}}
+		want[0].Tools.Denied = append(slices.Clone(other.Tools.Denied), "web")
+		want[0].Bounds.AllowedTools = other.Bounds.AllowedTools
+		if other.Dir != "" {
+			cfg.Projects.Named["around"] = other
+			want = append(want, other)
+		}
+		if diff := cmp.Diff(append(want, shop), projectsOf(cfg)); diff != "" {
+			t.Errorf("a link to another environment, inside the project %q: %s", other.Dir, diff)
 		}
 	}
 }

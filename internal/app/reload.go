@@ -82,6 +82,7 @@ func (a *App) reloadAndLog(ctx context.Context) (r reloaded, err error) {
 		a.Log.Info("the configuration changed", "key", c.Key, "before", c.Before, "after", c.After, "applies", c.Applies)
 	}
 	a.Log.Info("the configuration was reloaded", "changes", len(r.changes))
+	logLinkedProjects(a.now().Config, a.Log)
 	r.after = grantsOf(a.now().Config)
 	return r, nil
 }

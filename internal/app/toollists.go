@@ -17,7 +17,9 @@ import (
 	"ductor/orchestrator/approval"
 )
 
-// projectsOf returns the policies of the configured projects, with the real paths of their directories; see realDir.
+// projectsOf returns the policies of the configured projects, with the real paths of their directories; see realDir. If
+// links lead a project to another environment, only its limits apply at the real path. If the real path is inside
+// another project, the policy of that project applies there too.
 func projectsOf(cfg config.Config) (all []orchestrator.ProjectPolicy) {
 	policy := environment.NewPolicy(cfg)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Projects.Named)) {
@@ -25,7 +27,54 @@ func projectsOf(cfg config.Config) (all []orchestrator.ProjectPolicy) {
 		p.Dir = realDir(policy, orchestrator.ConversationID{}, p.Dir)
 		all = append(all, p)
 	}
+	linked := linkedProjects(cfg)
+	names := slices.Collect(maps.Keys(linked))
+	slices.SortFunc(names, func(a, b string) int { // outer directories first
+		return cmp.Or(len(linked[a])-len(linked[b]), strings.Compare(a, b))
+	})
+	for _, name := range names {
+		limited := limitProject(all, linked[name], cfg.Projects.Named[name])
+		all = slices.Insert(all, 0, limited) // the first policy of a directory applies
+	}
 	return all
+}
+
+// linkedProjects returns the real paths of the projects whose directories realDir does not resolve, by name.
+func linkedProjects(cfg config.Config) map[string]string {
+	policy, linked := environment.NewPolicy(cfg), map[string]string{}
+	for name, p := range cfg.Projects.Named {
+		real := cli.RealPath(p.Dir)
+		if realDir(policy, orchestrator.ConversationID{}, p.Dir) != real {
+			linked[name] = real
+		}
+	}
+	return linked
+}
+
+// limitProject returns the policy that applies to a directory, with the limits of a project added.
+func limitProject(all []orchestrator.ProjectPolicy, dir string,
+	limits orchestrator.ProjectPolicy) (p orchestrator.ProjectPolicy) {
+	for _, other := range all {
+		if cli.Lies(dir, other.Dir) && len(other.Dir) > len(p.Dir) {
+			p = other
+		}
+	}
+	if p.Dir != dir {
+		p.Dir, p.Context = dir, nil // the paths in Context are relative to Dir
+	}
+	p.Tools.Denied = slices.Concat(p.Tools.Denied, limits.Tools.Denied)
+	if len(p.Tools.Only) == 0 {
+		p.Tools.Only = limits.Tools.Only
+	}
+	p.Bounds = p.Bounds.With(orchestrator.Bounds{MaxTurns: limits.Bounds.MaxTurns, MCP: limits.Bounds.MCP})
+	return p
+}
+
+func logLinkedProjects(cfg config.Config, log *slog.Logger) {
+	for name, real := range linkedProjects(cfg) {
+		log.Warn("A link leads the project to another environment. Only the limits of its tools apply there.",
+			"project", name, "dir", cfg.Projects.Named[name].Dir, "leads to", real)
+	}
 }
 
 // configuredList is a setting with a list of allowed or denied tools, and the agent to which the list applies.

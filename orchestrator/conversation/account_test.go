@@ -329,6 +329,10 @@ func TestAnUnreadMessageRunsAfterTheRepeatedPrompt(t *testing.T) {
 			second.Job.Rights.Mode != first.Job.Rights.Mode {
 			t.Errorf("the message is in the job %+v, %v; the prompt in %+v", second.Job, err, first.Job)
 		}
+		_, err = h.Choose(t.Context(), long, orchestrator.ActionDrop, by(owner, here))
+		if ids := later.ids(t); err != nil || len(ids) > 0 {
+			t.Errorf("after the prompt was cancelled: %v, and the jobs are %q", err, ids)
+		}
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ductor/cli"
+	"ductor/internal/store"
 	"ductor/orchestrator"
 	"ductor/orchestrator/conversation"
 	"ductor/orchestrator/workplace"
@@ -57,6 +58,25 @@ func TestAChoiceOfTheSameDirectoryContinuesTheSession(t *testing.T) {
 	h.await(t, "done again")
 	if now := session("../other"); now != "" {
 		t.Errorf("in another directory the session is %q", now)
+	}
+}
+
+// Older versions stored the path of a link as the directory of a session. A job with its own session continues it.
+func TestAJobContinuesASessionWithTheStoredPathOfALink(t *testing.T) {
+	root := cli.RealPath(t.TempDir())
+	must(t, os.Mkdir(filepath.Join(root, "real"), 0o755))
+	link := filepath.Join(root, "link")
+	must(t, os.Symlink("real", link))
+	h := openAt(t, newPath(t), func(o *conversation.Options) {
+		o.Orders = o.Store.(*store.DB)
+		o.Dir, o.Roots, o.Links = link, []string{root}, workplace.LinksOf(cli.RealPath, link)
+	})
+	must(t, h.db.CreateOwnSession(t.Context(), "job", orchestrator.Session{
+		ID: "old", Conversation: here, Person: 1, Dir: link, Created: h.clock.now(), Used: h.clock.now()}))
+	h.order(t, order("o1", "go on", orchestrator.Wants{Own: "job"}))
+	h.await(t, "done go on")
+	if turn, err := h.db.Turn(t.Context(), "o1"); err != nil || turn.Session != "old" {
+		t.Errorf("the job runs in the session %q, %v", turn.Session, err)
 	}
 }
 

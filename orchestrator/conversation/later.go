@@ -119,27 +119,25 @@ func (c *conversation) RunLater(ctx context.Context, t orchestrator.Turn, at tim
 	return err
 }
 
-// cancelRetries prevents further attempts of a turn. If the turn is running, cancelRetries cancels its retries. If it
-// has ended, cancelRetries deletes the job that would run its prompt later; see later.Prompts. Receipt.Turn is empty if the caller must
-// remove the buttons of the turn's card.
+// cancelRetries prevents further attempts of a turn. It deletes the job that would run the prompt later; see
+// later.Prompts. If the turn has not ended, cancelRetries also cancels its retries. Receipt.Turn is empty if the caller
+// must remove the buttons of the turn's card.
 func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Receipt,
 	error) {
 	t, err := e.endedTurn(ctx, id, by)
-	if errors.Is(err, orchestrator.ErrStillOpen) {
+	receipt := orchestrator.Receipt{Turn: id}
+	switch {
+	case errors.Is(err, orchestrator.ErrStillOpen):
 		c, err := e.conversation(by.Conversation)
 		if err != nil {
-			return orchestrator.Receipt{}, err
+			return receipt, err
 		}
 		if r := c.active.turn(id); r != nil {
 			r.noRetries()
 		}
-		return orchestrator.Receipt{Turn: id}, nil
-	}
-	if err != nil {
-		return orchestrator.Receipt{}, err
-	}
-	receipt := orchestrator.Receipt{Turn: id}
-	if t.Outcome.Recovery.Offers(orchestrator.ActionDrop) {
+	case err != nil:
+		return receipt, err
+	case t.Outcome.Recovery.Offers(orchestrator.ActionDrop):
 		receipt.Turn = ""
 	}
 	return receipt, e.later().Cancel(ctx, id, by)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"ductor/cli"
 	"ductor/internal/store"
 	"ductor/orchestrator"
@@ -105,6 +107,41 @@ func TestATurnThatIsPostponedTwice(t *testing.T) {
 		if err != nil || receipt.Turn != id || len(later.ids(t)) != 1 {
 			t.Errorf("with %d jobs before: %+v, %v, and %q are left", before, receipt, err, later.ids(t))
 		}
+	}
+}
+
+// A user can cancel a postponed prompt while the agent is still stopping. A message that the agent did not read is
+// cancelled, too.
+func TestAPostponedPromptIsCancelledWhileItsTurnStops(t *testing.T) {
+	h, later := openAccounts(t)
+	steered := make(chan cli.TurnID, 1)
+	t.Cleanup(func() { close(steered) })
+	h.agent.steer = func(cli.TurnID, cli.Request) error { return nil }
+	h.agent.replies(func(ctx context.Context, who cli.Agent, _ cli.Request, _ func(cli.Event)) cli.Result {
+		unread := <-steered
+		result := cli.Cut(ctx, who)
+		result.Steered.Unread = []cli.TurnID{unread}
+		return result
+	})
+	long := h.submit(t, here, "long").Turn
+	h.awaitAsked(t, 1)
+	unread := h.submit(t, here, "unread").Turn
+	must(t, h.Steer(t.Context(), unread, by(1, here)))
+	h.submit(t, here, "waiting")
+	_, err := h.Choose(t.Context(), long, orchestrator.ActionLater, by(owner, here))
+	must(t, err)
+	if ids := later.ids(t); len(ids) != 1 {
+		t.Fatalf("the jobs are %q", ids)
+	}
+	receipt, err := h.Choose(t.Context(), long, orchestrator.ActionDrop, by(owner, here))
+	if ids := later.ids(t); err != nil || receipt.Turn != long || len(ids) > 0 {
+		t.Errorf("%+v, %v, and the jobs are %q", receipt, err, ids)
+	}
+	h.agent.replies(echo)
+	steered <- unread
+	h.await(t, "done waiting")
+	if diff := cmp.Diff([]string{"long", "waiting"}, h.agent.prompts()); diff != "" || len(later.ids(t)) > 0 {
+		t.Errorf("what was asked: %s; the jobs are %q", diff, later.ids(t))
 	}
 }
 

@@ -219,7 +219,8 @@ func (*runsAgain) Unwrap() error { return cli.ErrAborted }
 // handleUnread handles unread messages: they were sent to the running turn, but its agent did not read them. The reason
 // why the turn ended decides:
 //   - A user aborted the turn: the messages are dropped.
-//   - A job runs the prompt later: other jobs run the messages right after it.
+//   - A job runs the prompt later: other jobs run the messages right after it. If a user deleted that job meanwhile, the
+//     messages are dropped.
 //   - Otherwise the messages go back into the queue.
 func (r *runningTurn) handleUnread(result cli.Result) {
 	unread := result.Steered.Unread
@@ -229,6 +230,9 @@ func (r *runningTurn) handleUnread(result cli.Result) {
 		return
 	}
 	if repeats && !again.at.IsZero() {
+		if exists, err := r.e.later().Repeats(r.record, r.turn); err == nil && !exists {
+			return
+		}
 		unread = slices.DeleteFunc(slices.Clone(unread), func(id cli.TurnID) bool { return r.postponed(id, again) })
 	}
 	r.c.do(func(c *conversation) { c.requeueUnread(r.record, r.c.active.running.Load(), unread) })

@@ -289,7 +289,7 @@ func (e *Engine) ownSession(ctx context.Context, conv orchestrator.Conversation,
 		return orchestrator.Session{}, fmt.Errorf("find session: %w", err)
 	}
 	s, ok, err := e.currentSession(ctx, id)
-	if err != nil || ok && s.Dir == e.opts.Places.DirOf(conv) {
+	if err != nil || ok && e.opts.Places.Real(s.Dir) == e.opts.Places.DirOf(conv) {
 		return s, err
 	}
 	s = e.newSession(conv, t)

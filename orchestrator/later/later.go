@@ -41,8 +41,8 @@ func (p Prompts) Schedule(ctx context.Context, t orchestrator.Turn, at time.Time
 	return at, nil
 }
 
-// Cancel deletes the job that would run the prompt of a turn again. It does nothing if no such job exists. It returns
-// ErrRepeated if the prompt has run again already.
+// Cancel deletes the job that would run the prompt of a turn again, and the jobs of messages that were sent to this turn.
+// It does nothing if no such jobs exist. It returns ErrRepeated if the prompt has run again already.
 func (p Prompts) Cancel(ctx context.Context, id cli.TurnID, by orchestrator.Press) error {
 	if p.Jobs == nil {
 		return nil
@@ -50,8 +50,24 @@ func (p Prompts) Cancel(ctx context.Context, id cli.TurnID, by orchestrator.Pres
 	if err := p.Store.Unrepeated(ctx, id); err != nil {
 		return err
 	}
-	err := p.Jobs.DeleteJob(ctx, orchestrator.LaterJob(id), by)
-	if errors.Is(err, orchestrator.ErrNoJob) {
+	all, err := p.Jobs.Jobs(ctx, by.Conversation)
+	for _, job := range all {
+		err = errors.Join(err, p.cancelOf(ctx, job.Job.ID, id, by))
+	}
+	return err
+}
+
+// cancelOf deletes a job if it runs the prompt of a turn or a message that was sent to this turn.
+func (p Prompts) cancelOf(ctx context.Context, job orchestrator.JobID, id cli.TurnID, by orchestrator.Press) error {
+	repeats, later := job.Repeats()
+	if !later {
+		return nil
+	}
+	t, err := p.Store.Turn(ctx, repeats)
+	if err == nil && (t.ID == id || t.Entry.Into == id) {
+		err = p.Jobs.DeleteJob(ctx, job, by)
+	}
+	if errors.Is(err, orchestrator.ErrNoTurn) || errors.Is(err, orchestrator.ErrNoJob) {
 		return nil
 	}
 	return err
