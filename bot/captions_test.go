@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ductor/bot/updates"
 	"ductor/internal/sim/telegram"
 )
 
@@ -120,6 +121,46 @@ func TestACommandInTheLastCaption(t *testing.T) {
 			}
 			if m := h.await(t, want); m.ReplyTo != sent[1].ID || len(prompts) > 0 {
 				t.Errorf("%s: a reply to %d, prompts %+v", caption, m.ReplyTo, prompts)
+			}
+		})
+	}
+}
+
+// In a group whose messages are all for the bot, a later caption of an album may contain a command for another bot,
+// which is a part of the prompt. A command that the user may not use is refused.
+func TestALaterCaptionInAGroup(t *testing.T) {
+	for name, c := range map[string]struct {
+		user    telegram.UserID
+		caption string
+		refusal string
+	}{
+		"session of another bot": {7, "/new@other_bot look", ""},
+		"status of another bot":  {7, "/status@other_bot", ""},
+		"abort of another bot":   {7, "/abort@other_bot", ""},
+		"status of this bot":     {7, "/status@ductor_bot", "/status takes no files"},
+		"session of a member":    {8, "/new look", "Only users whom the owner listed"},
+		"job of a member":        {8, "/cron every day at 9 look", "Only users whom the owner listed"},
+	} {
+		simulated(t, func(t *testing.T, h *botRig) {
+			policy := h.opts.Allow.Policy()
+			policy.GroupTrigger, policy.GroupMembers = updates.TriggerAll, updates.AllMembers
+			h.opts.Allow.Policy = func() updates.Policy { return policy }
+			group, user := h.srv.Group(-100, "Team"), h.srv.Private(c.user, "Bob").Person()
+			h.serve(t)
+			user.SendAlbum(group, twoFiles(), telegram.WithLastCaption(c.caption))
+			h.handled(t)
+			prompts, said := h.desk.Prompts(), strings.Join(h.journal.Said(), "\n")
+			if calls := h.desk.Calls(); len(calls) > 0 {
+				t.Errorf("%s: calls %q", name, calls)
+			}
+			if c.refusal != "" {
+				if len(prompts) > 0 || !strings.Contains(said, c.refusal) {
+					t.Errorf("%s: prompts %+v, notices %q", name, prompts, said)
+				}
+				return
+			}
+			if len(prompts) != 1 || prompts[0].Text != c.caption || len(prompts[0].Attachments) != 2 || said != "" {
+				t.Errorf("%s: prompts %+v, notices %q", name, prompts, said)
 			}
 		})
 	}

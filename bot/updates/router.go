@@ -223,12 +223,16 @@ func (r *Router) message(ctx context.Context, a *arrival, m *wireMessage) fate {
 	}
 	if c := a.command; c != nil && !in.sent.forwarded {
 		// A message that was edited after its prompt was submitted is no longer a part of it.
-		switch inside := a.wire.Edited == nil && r.follower.inside(in); {
-		case c.spec.isAbort() || !inside:
+		inside, forMe := a.wire.Edited == nil && r.follower.inside(in), r.me.accepts(c.Command)
+		switch {
+		case !inside || forMe && c.spec.isAbort():
 			return r.called(ctx, a, m)
-		case in.sent.album != "" && c.known && c.spec.isTurn(c.Command, in) && c.spec.Allows(in.Role):
+		case in.sent.album == "" || !forMe || !c.known: // the message is only a part of a prompt
+		case !c.spec.Allows(in.Role):
+			in.sent.refusal = r.lang.Of(in.Conversation.Chat).Text(Refusal(in.Role))
+		case c.spec.isTurn(c.Command, in):
 			r.startSession(a)
-		case in.sent.album != "" && c.known:
+		default:
 			in.sent.refusal = r.refusalOfFiles(in, c)
 		}
 	}
@@ -249,7 +253,7 @@ func (r *Router) called(ctx context.Context, a *arrival, m *wireMessage) fate {
 	} else {
 		r.follower.seen.remember(m, asCommand)
 	}
-	if c.To != "" && !r.me.is(c.To) || !c.known && !in.Private && c.To == "" {
+	if !r.me.accepts(c.Command) || !c.known && !in.Private && c.To == "" {
 		r.noteLanguage(ctx, m.From, m)
 		return ignore // the command is for another bot
 	}
