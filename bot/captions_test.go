@@ -3,12 +3,14 @@ package bot_test
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"ductor/bot/updates"
 	"ductor/internal/sim/telegram"
+	"ductor/orchestrator"
 )
 
 // handled waits until the bot has handled all messages, and checks that it has marked their updates.
@@ -164,6 +166,39 @@ func TestALaterCaptionInAGroup(t *testing.T) {
 			}
 		})
 	}
+}
+
+type roleFunc func() orchestrator.UserRole
+
+func (f roleFunc) RoleOf(orchestrator.PersonID) orchestrator.UserRole { return f() }
+
+// A user who loses the right to start a session while ductor downloads the file starts none.
+func TestACaptionOfAFormerUser(t *testing.T) {
+	simulated(t, func(t *testing.T, h *botRig) {
+		var removed atomic.Bool
+		h.opts.Allow.Users = roleFunc(func() orchestrator.UserRole {
+			if removed.Load() {
+				return orchestrator.RoleNone
+			}
+			return orchestrator.RoleUser
+		})
+		policy := h.opts.Allow.Policy()
+		policy.GroupTrigger, policy.GroupMembers = updates.TriggerAll, updates.AllMembers
+		h.opts.Allow.Policy = func() updates.Policy { return policy }
+		download := h.srv.Inject(telegram.Fault{Method: "file", When: func(telegram.Call) bool {
+			removed.Store(true)
+			return true
+		}})
+		group := h.srv.Group(-100, "Team")
+		h.serve(t)
+		h.ann.SendDocument(group, textFile("a.txt"), telegram.WithCaption("/new look"))
+		h.handled(t)
+		prompts, calls, said := h.desk.Prompts(), h.desk.Calls(), strings.Join(h.journal.Said(), "\n")
+		if download.Hits() != 1 || len(prompts)+len(calls) > 0 ||
+			!strings.Contains(said, "Only users whom the owner listed") {
+			t.Errorf("downloads %d, prompts %+v, calls %q, notices %q", download.Hits(), prompts, calls, said)
+		}
+	})
 }
 
 // An edit of the caption puts a mistyped command right.
