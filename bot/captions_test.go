@@ -205,16 +205,43 @@ func TestACaptionOfAFormerUser(t *testing.T) {
 func TestAMistypedCaptionIsEdited(t *testing.T) {
 	simulated(t, func(t *testing.T, h *botRig) {
 		h.serve(t)
-		sent := h.ann.SendAlbum(h.chat, twoFiles(), telegram.WithCaption("/nwe look"))
+		sent := h.ann.SendDocument(h.chat, textFile("a.txt"), telegram.WithCaption("/nwe look"))
 		h.await(t, "Did you mean /new?")
 		h.handled(t)
-		h.ann.Edit(sent[0], "/new look")
+		h.ann.Edit(sent, "/new look")
 		h.handled(t)
 		got, calls := h.desk.Texts(), h.desk.Calls()
 		if !slices.Equal(got, []string{"look"}) || !slices.Equal(calls, []string{"new 7/0"}) {
 			t.Errorf("prompts %q, calls %q", got, calls)
 		}
 	})
+}
+
+// An edit of an album's caption contains only one of its files, so a command that takes files is refused. Each further
+// edit is refused too.
+func TestAMistypedCaptionOfAnAlbumIsEdited(t *testing.T) {
+	for _, edit := range []string{"/new look", "/new", "/sessions"} {
+		simulated(t, func(t *testing.T, h *botRig) {
+			h.serve(t)
+			sent := h.ann.SendAlbum(h.chat, twoFiles(), telegram.WithCaption("/nwe look"))
+			h.await(t, "Did you mean /new?")
+			h.handled(t)
+			before := len(h.journal.Said())
+			for _, caption := range []string{edit, edit + " again"} {
+				h.ann.Edit(sent[0], caption)
+				h.handled(t)
+			}
+			const again = "Send the album again with this caption."
+			said := h.journal.Said()[before:]
+			if len(said) != 2 || !strings.Contains(said[0], again) || !strings.Contains(said[1], again) {
+				t.Errorf("%s: notices %q", edit, said)
+			}
+			prompts, calls := h.desk.Prompts(), h.desk.Calls()
+			if len(prompts)+len(calls) > 0 {
+				t.Errorf("%s: prompts %+v, calls %q", edit, prompts, calls)
+			}
+		})
+	}
 }
 
 // The reply to an album with a file that is too large replies to that file and names it. The agent gets nothing.

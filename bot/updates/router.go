@@ -248,7 +248,9 @@ func (r *Router) message(ctx context.Context, a *arrival, m *wireMessage) fate {
 func (r *Router) called(ctx context.Context, a *arrival, m *wireMessage) fate {
 	c, in := a.command, a.in
 	isTurn := c.spec.isTurn(c.Command, in)
-	if isTurn {
+	// Telegram sends only one file of an album after an edit of its caption.
+	incomplete := a.wire.Edited != nil && in.sent.album != "" && (isTurn || c.spec.Takes == TakesFile)
+	if isTurn && !incomplete {
 		r.follower.seen.remember(m, asTurn)
 	} else {
 		r.follower.seen.remember(m, asCommand)
@@ -257,11 +259,14 @@ func (r *Router) called(ctx context.Context, a *arrival, m *wireMessage) fate {
 		r.noteLanguage(ctx, m.From, m)
 		return ignore // the command is for another bot
 	}
-	if isTurn && in.sent.file != nil && c.spec.Allows(in.Role) {
+	if isTurn && !incomplete && in.sent.file != nil && c.spec.Allows(in.Role) {
 		r.startSession(a)
 		return r.prompt(ctx, a, m)
 	}
 	r.noteLanguage(ctx, m.From, m)
+	if incomplete && c.spec.Allows(in.Role) {
+		return r.refuse(ctx, in, r.lang.Of(in.Conversation.Chat).Text("updates.album-again"))
+	}
 	return r.command(ctx, m, Request{Command: c.Command, In: in, File: r.uploads.reader(in)}, c.spec)
 }
 
