@@ -82,8 +82,13 @@ func (e Expectation) Save(ctx context.Context, in orchestrator.CardStore, conver
 	return SaveValue(ctx, in, askingKey(conversation, e.From), asking{Expectation: e, Message: id, Key: key})
 }
 
-// Clear ends the last expectation of a user, because the user starts something else, such as a new session.
+// Clear ends the last expectation of a user, because the user starts something else, such as a new session. Clear does
+// nothing if the bot asked after by.
 func Clear(ctx context.Context, in orchestrator.CardStore, by orchestrator.Press) error {
+	a, _, err := LoadValue[asking](ctx, in, askingKey(by.Conversation, by.Person))
+	if err != nil || a.follows(by) {
+		return err
+	}
 	cleared := asking{Expectation: expectationOf(by), Cleared: true}
 	return SaveValue(ctx, in, askingKey(by.Conversation, by.Person), cleared)
 }

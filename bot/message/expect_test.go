@@ -89,6 +89,38 @@ func TestAnExpectationIsCleared(t *testing.T) {
 	}
 }
 
+// Clear leaves a question that the bot asked after the message or press that is passed to Clear: the files of that
+// message may have taken long to download.
+func TestAnExpectationIsNewerThanClear(t *testing.T) {
+	const user, question = 7, 20
+	in := orchestrator.ConversationID{Chat: 1}
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	at := func(update int64, after time.Duration) orchestrator.Press {
+		return orchestrator.Press{Conversation: in, Person: user, Updates: []int64{update}, Arrived: now.Add(after)}
+	}
+	for name, c := range map[string]struct {
+		clear    orchestrator.Press
+		expected bool
+	}{
+		"before":             {at(4, -time.Second), true},
+		"same batch, before": {at(4, 0), true},
+		"same batch":         {at(6, 0), false},
+		"after":              {at(6, time.Second), false},
+	} {
+		journal := bottest.NewJournal()
+		if err := Expect(at(5, 0), now).Save(t.Context(), journal, in, question, ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := Clear(t.Context(), journal, c.clear); err != nil {
+			t.Fatal(err)
+		}
+		id, _, err := Expected(t.Context(), journal, at(7, 2*time.Second))
+		if err != nil || c.expected != (id == question) {
+			t.Errorf("%s: message %d expects it, %v", name, id, err)
+		}
+	}
+}
+
 // After End, the user's later messages are no texts that the bot asked for before. Messages that arrived before End, and
 // questions that the bot asked after it, are not affected. End changes nothing after Clear.
 func TestAnExpectationEnds(t *testing.T) {

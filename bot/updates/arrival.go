@@ -65,7 +65,7 @@ func (a *arrival) cutCommand() {
 // that the router later handles as a changed prompt.
 func (r *Router) isAbort(a *arrival) bool {
 	c := a.command
-	return a.word || c != nil && c.known && c.spec.isAbort() && (c.To == "" || r.me.is(c.To)) &&
+	return a.word || c != nil && c.known && c.spec.isAbort() && r.me.accepts(c.Command) &&
 		!a.in.sent.forwarded && c.spec.Allows(a.in.Role)
 }
 

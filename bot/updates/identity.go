@@ -28,6 +28,9 @@ func (me Identity) is(username string) bool {
 	return username != "" && strings.EqualFold(username, me.Username)
 }
 
+// accepts reports whether a command names this bot or no bot.
+func (me Identity) accepts(c Command) bool { return c.To == "" || me.is(c.To) }
+
 // Identify asks Telegram for the bot's account and retries until it gets an answer. It returns ErrToken if Telegram
 // rejects the token, and the zero Identity without an error if ctx is done.
 func Identify(ctx context.Context, api *tgapi.API, log *slog.Logger) (Identity, error) {

@@ -101,8 +101,8 @@ func (r *receiver) handle(ctx context.Context, q *queue, t *task, parts []*Messa
 }
 
 // stillMay updates the role of the user who sent the messages, because it may have changed while they waited. It returns
-// false if the user may not send prompts any more. Then stillMay marks the messages as handled, and returns the same
-// errors as handle.
+// false if the user may no longer send prompts, or start the session that a caption asks for. Then stillMay marks the
+// messages as handled, and returns the same errors as handle.
 func (r *receiver) stillMay(ctx context.Context, t *task, parts []*Message) (bool, error) {
 	first := parts[0]
 	if !r.allow.permitsIn(first.Conversation.Chat, first.Person) {
@@ -112,7 +112,11 @@ func (r *receiver) stillMay(ctx context.Context, t *task, parts []*Message) (boo
 	for _, p := range parts {
 		p.Role = role
 	}
-	if !role.May(orchestrator.SendPrompts) {
+	needed := orchestrator.SendPrompts
+	if startsSession(parts) {
+		needed = orchestrator.ChangeSessions
+	}
+	if !role.May(needed) {
 		return false, r.refuse(ctx, t, first, r.lang.Of(t.conv.Chat).Text(Refusal(role)))
 	}
 	return true, nil

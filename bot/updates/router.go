@@ -223,12 +223,16 @@ func (r *Router) message(ctx context.Context, a *arrival, m *wireMessage) fate {
 	}
 	if c := a.command; c != nil && !in.sent.forwarded {
 		// A message that was edited after its prompt was submitted is no longer a part of it.
-		switch inside := a.wire.Edited == nil && r.follower.inside(in); {
-		case c.spec.isAbort() || !inside:
+		inside, forMe := a.wire.Edited == nil && r.follower.inside(in), r.me.accepts(c.Command)
+		switch {
+		case !inside || forMe && c.spec.isAbort():
 			return r.called(ctx, a, m)
-		case in.sent.album != "" && c.known && c.spec.isTurn(c.Command, in) && c.spec.Allows(in.Role):
+		case in.sent.album == "" || !forMe || !c.known: // the message is only a part of a prompt
+		case !c.spec.Allows(in.Role):
+			in.sent.refusal = r.lang.Of(in.Conversation.Chat).Text(Refusal(in.Role))
+		case c.spec.isTurn(c.Command, in):
 			r.startSession(a)
-		case in.sent.album != "" && c.known:
+		default:
 			in.sent.refusal = r.refusalOfFiles(in, c)
 		}
 	}
@@ -244,20 +248,25 @@ func (r *Router) message(ctx context.Context, a *arrival, m *wireMessage) fate {
 func (r *Router) called(ctx context.Context, a *arrival, m *wireMessage) fate {
 	c, in := a.command, a.in
 	isTurn := c.spec.isTurn(c.Command, in)
-	if isTurn {
+	// Telegram sends only one file of an album after an edit of its caption.
+	incomplete := a.wire.Edited != nil && in.sent.album != "" && (isTurn || c.spec.Takes == TakesFile)
+	if isTurn && !incomplete {
 		r.follower.seen.remember(m, asTurn)
 	} else {
 		r.follower.seen.remember(m, asCommand)
 	}
-	if c.To != "" && !r.me.is(c.To) || !c.known && !in.Private && c.To == "" {
+	if !r.me.accepts(c.Command) || !c.known && !in.Private && c.To == "" {
 		r.noteLanguage(ctx, m.From, m)
 		return ignore // the command is for another bot
 	}
-	if isTurn && in.sent.file != nil && c.spec.Allows(in.Role) {
+	if isTurn && !incomplete && in.sent.file != nil && c.spec.Allows(in.Role) {
 		r.startSession(a)
 		return r.prompt(ctx, a, m)
 	}
 	r.noteLanguage(ctx, m.From, m)
+	if incomplete && c.spec.Allows(in.Role) {
+		return r.refuse(ctx, in, r.lang.Of(in.Conversation.Chat).Text("updates.album-again"))
+	}
 	return r.command(ctx, m, Request{Command: c.Command, In: in, File: r.uploads.reader(in)}, c.spec)
 }
 
