@@ -2,7 +2,6 @@ package dockertest
 
 import (
 	"fmt"
-	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,8 +26,6 @@ type Engine struct {
 	dir  string
 	cmd  *exec.Cmd
 	log  *os.File
-
-	bridge string
 }
 
 // Start starts an engine, and stops it at the end of the test. It needs root and dockerd.
@@ -44,8 +41,7 @@ func Start(t testing.TB, o Options) *Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Engine{t: t, dir: dir, opts: o, bridge: "d" + filepath.Base(dir)}
-	e.makeBridge()
+	e := &Engine{t: t, dir: dir, opts: o}
 	if o.Disk > 0 {
 		e.mustRun("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d", o.Disk), "tmpfs", e.mkdir("data"))
 	}
@@ -73,34 +69,21 @@ func (e *Engine) mustRun(name string, args ...string) {
 	}
 }
 
-// makeBridge creates a network bridge for the engine. Otherwise the engine would take over the bridge of the machine's
-// engine.
-func (e *Engine) makeBridge() {
-	e.t.Helper()
-	addr := fmt.Sprintf("172.31.%d.1/24", crc32.ChecksumIEEE([]byte(e.dir))%200)
-	e.mustRun("ip", "link", "add", e.bridge, "type", "bridge")
-	e.mustRun("ip", "addr", "add", addr, "dev", e.bridge)
-	e.mustRun("ip", "link", "set", e.bridge, "up")
-	e.t.Cleanup(func() {
-		if out, err := exec.Command("ip", "link", "del", e.bridge).CombinedOutput(); err != nil {
-			e.t.Errorf("remove the bridge: %v: %s", err, out)
-		}
-	})
-}
-
 // Socket returns the path of the engine's socket.
 func (e *Engine) Socket() string { return filepath.Join(e.dir, "sock") }
 
 // Host returns the engine's address.
 func (e *Engine) Host() string { return "unix://" + e.Socket() }
 
-// Start starts or restarts the engine and waits until it answers.
+// Start starts or restarts the engine and waits until it answers. The engine has no bridge: it would take over the
+// bridge of the machine's engine. A bridge of its own would change the addresses of the machine, and then a browser in
+// another test would cancel its requests.
 func (e *Engine) Start() {
 	e.t.Helper()
 	name := filepath.Base(e.dir)
 	e.cmd = exec.Command("dockerd", append([]string{
 		"--data-root", e.dir + "/data", "--exec-root", e.dir + "/exec", "--pidfile", e.dir + "/pid", "--host", e.Host(),
-		"--bridge", e.bridge, "--iptables=false", "--ip-masq=false", "--containerd-namespace", name,
+		"--bridge", "none", "--iptables=false", "--ip-masq=false", "--containerd-namespace", name,
 		"--containerd-plugins-namespace", name + "p",
 	}, e.opts.Args...)...)
 	e.cmd.Stdout, e.cmd.Stderr = e.log, e.log
