@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -165,6 +166,16 @@ func TestTheTourBesideTheUsersOwnAgent(t *testing.T) {
 	for _, problem := range page.ConsoleErrors() {
 		t.Errorf("the console says: %s", problem)
 	}
+}
+
+// If ductor cannot be reached, the user's text remains in the field, and the page names the problem.
+func TestAMessageOfTheDemoThatCannotBeSent(t *testing.T) {
+	page := browsertest.Open(t, startPage(t, "demo", "--scripted", "--open=false"), browsertest.Phone)
+	page.AwaitText("#messages", "This is your bot")
+	page.Do(network.Enable(), network.SetBlockedURLs([]string{"*/api/send"}))
+	page.Do(chromedp.SendKeys("#input", "How do I cook rice?"+kb.Enter))
+	page.AwaitText("#toast", "ductor does not answer")
+	page.Await(`document.querySelector("#input").value === "How do I cook rice?"`)
 }
 
 func TestTheDemoRefusesADirectoryThatIsNotThere(t *testing.T) {

@@ -49,7 +49,7 @@ func Open(t testing.TB, address string, size Size) *Page {
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
 		chromedp.Flag("use-fake-ui-for-media-stream", true), chromedp.Flag("use-fake-device-for-media-stream", true),
-		chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(timeout))
+		chromedp.UserDataDir(profile(t)), chromedp.WSURLReadTimeout(timeout))
 	allocator, endAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, endTab := chromedp.NewContext(allocator)
 	ctx, endTime := context.WithTimeout(ctx, 5*time.Minute)
@@ -59,6 +59,27 @@ func Open(t testing.TB, address string, size Size) *Page {
 	p.Do(chromedp.EmulateViewport(size.Width, size.Height), log.Enable(), chromedp.Navigate(address))
 	p.awaitLoad()
 	return p
+}
+
+// profile makes a directory for the files of a browser, and removes it at the end of the test. Processes of the browser
+// may write to it for a moment after the browser has ended, so profile tries repeatedly.
+func profile(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "browser")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		end := time.Now().Add(timeout)
+		err := os.RemoveAll(dir)
+		for ; err != nil && time.Now().Before(end); err = os.RemoveAll(dir) {
+			time.Sleep(20 * time.Millisecond)
+		}
+		if err != nil {
+			t.Errorf("remove the files of the browser: %v", err)
+		}
+	})
+	return dir
 }
 
 // awaitLoad waits until the page has loaded, and until its script has removed the token from the address.
@@ -136,8 +157,8 @@ func (p *Page) Await(expression string) {
 			return
 		}
 		if ctx.Err() != nil {
-			p.t.Fatalf("the page never came to %s: %v\nit shows:\n%s", expression, err,
-				Eval[string](p, "document.body.innerText"))
+			p.t.Fatalf("the page never came to %s: %v\nthe console says: %q\nit shows:\n%s", expression, err,
+				p.ConsoleErrors(), Eval[string](p, "document.body.innerText"))
 		}
 		chromedp.Run(ctx, chromedp.Sleep(20*time.Millisecond)) // ignore errors: the next Evaluate fails, too
 	}

@@ -16,9 +16,13 @@ const base = location.pathname.replace(/[^/]*$/, "api/");
 
 export class Refused extends Error {}
 
-// ask requests a path of the API. If the server returns an error, ask throws a Refused with the server's text.
+// ask requests a path of the API. If the server returns an error, ask throws a Refused with the server's text. If the
+// server does not answer, ask throws an error that tells the user to try again.
 export async function ask(path, options = {}) {
-  const response = await fetch(base + path, { ...options, headers: { ...options.headers, Authorization: `Bearer ${token}` } });
+  const request = { ...options, headers: { ...options.headers, Authorization: `Bearer ${token}` } };
+  const response = await fetch(base + path, request).catch((err) => {
+    throw new Error("ductor does not answer. Check that it is running, and try again.", { cause: err });
+  });
   if (response.ok) return response;
   const body = await response.json().catch(() => ({}));
   throw Object.assign(new Refused(body.error ?? "ductor does not answer"), { status: response.status });

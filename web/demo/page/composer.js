@@ -25,28 +25,36 @@ form.append(commands.element, writeAs, context, h("div", { class: "composer-box"
 const to = () => ({ chat: state.chat, topic: current().forum ? state.topic : 0, from: state.from });
 
 export async function sendText(text) {
-  const editing = about?.edits ? about.message : null;
-  const body = editing ? { ...to(), message: editing.id, text } : { ...to(), text, replyTo: about?.message.id ?? 0 };
+  const was = about;
+  const body = was?.edits ? { ...to(), message: was.message.id, text } : { ...to(), text, replyTo: was?.message.id ?? 0 };
   dropContext();
   try {
-    await post(editing ? "edit" : "send", body);
+    await post(was?.edits ? "edit" : "send", body);
   } catch (err) {
     failed(err);
-    if (!input.value) input.value = text;
+    restore(text, was);
   }
 }
 
 async function sendFiles(files, kind = "") {
+  const was = about;
   const text = kind === "voice" ? "" : input.value.trim();
   if (kind !== "voice") clear();
-  const reply = about && !about.edits ? about.message.id : 0;
   dropContext();
   try {
-    await upload({ ...to(), kind, text, replyTo: reply }, [...files].slice(0, 10));
+    await upload({ ...to(), kind, text, replyTo: was && !was.edits ? was.message.id : 0 }, [...files].slice(0, 10));
     if (files.length > 10) toast("Telegram takes ten files at once; the others were left out.", true);
   } catch (err) {
     failed(err);
+    restore(text, was);
   }
+}
+
+// restore shows a text that could not be sent again. It does not replace what the user has typed meanwhile.
+function restore(text, was) {
+  if (was && !about) showContext(was);
+  input.value = [text, input.value.trim()].filter(Boolean).join("\n");
+  fit();
 }
 
 function submit() {
@@ -68,19 +76,19 @@ function fit() {
 }
 
 export function replyTo(m) {
-  about = { message: m, edits: false };
-  showContext(`Reply to ${m.name}`, summary(m));
+  showContext({ message: m, edits: false });
 }
 
 export function editMessage(m) {
-  about = { message: m, edits: true };
-  showContext("Edit message", summary(m));
+  showContext({ message: m, edits: true });
   input.value = m.text;
   fit();
 }
 
-function showContext(title, text) {
-  context.replaceChildren(h("div", {}, h("strong", {}, title), h("span", {}, text)),
+function showContext(next) {
+  about = next;
+  const m = about.message;
+  context.replaceChildren(h("div", {}, h("strong", {}, about.edits ? "Edit message" : `Reply to ${m.name}`), h("span", {}, summary(m))),
     iconButton("close", "Cancel", { onclick: () => { if (about?.edits) clear(); dropContext(); input.focus(); } }));
   context.hidden = false;
   input.focus();
