@@ -26,6 +26,7 @@ const (
 )
 
 type draft struct {
+	part int
 	text render.Text
 	at   time.Time // when the draft was sent; zero if the chat shows none
 }

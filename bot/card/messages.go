@@ -232,22 +232,26 @@ func (s *messages) shows(first int, wants []message.Content) bool {
 	return !flying && act.step == message.None
 }
 
-// showDraft shows a part as a draft. It returns outbox.ErrNotNeeded if the chat already shows the same draft. If
-// Telegram rejects drafts in this chat, showDraft also returns the reason.
+// showDraft shows a part as a draft. It returns outbox.ErrNotNeeded if the part has no text, or if the chat already
+// shows the same draft. If Telegram rejects drafts in this chat, showDraft also returns the reason.
 func (s *messages) showDraft(ctx context.Context, show Draft, part int,
 	t render.Text) (refused tgapi.FaultKind, err error) {
 	now := time.Now()
 	s.mu.Lock()
 	old, to := s.draft, s.conv
 	s.mu.Unlock()
-	if t.Text == "" || old.text.Text == t.Text && slices.Equal(old.text.Entities, t.Entities) &&
+	if t.Text == "" {
+		s.setDraft(draft{}) // the draft of an earlier part must not be repeated
+		return tgapi.NoFault, outbox.ErrNotNeeded
+	}
+	if old.part == part && old.text.Text == t.Text && slices.Equal(old.text.Entities, t.Entities) &&
 		now.Sub(old.at) < draftAgain {
 		return tgapi.NoFault, outbox.ErrNotNeeded
 	}
 	err = show(ctx, to, draftID(s.turn.ID, part), t)
 	switch kind := tgapi.FaultOf(err).Kind; kind {
 	case tgapi.NoFault:
-		s.setDraft(draft{t, now})
+		s.setDraft(draft{part, t, now})
 		return kind, nil
 	case tgapi.RateLimited, tgapi.ServerFault, tgapi.NotSent, tgapi.UnknownFault, tgapi.Cancelled, tgapi.OtherFault:
 		return tgapi.NoFault, err

@@ -62,14 +62,14 @@ func wronglyShownWords(f *facts) (all []Violation) {
 func (f *facts) numbers(c Chat, token scenario.Token) (numbers []int) {
 	for _, m := range c.said() {
 		if m.Media == nil {
-			numbers = append(numbers, whole(f.wordsOf(m)[token])...)
+			numbers = whole(append(numbers, f.wordsOf(m)[token]...))
 		}
 	}
 	return numbers
 }
 
 // whole removes the last number if the agent may have ended in the middle of it. For example, a 1 after 9 may be the
-// beginning of 10.
+// beginning of 10. The 1 may also be alone in a message that continues the one with the 9.
 func whole(numbers []int) []int {
 	last := len(numbers) - 1
 	if last > 0 && numbers[last] <= numbers[last-1] &&

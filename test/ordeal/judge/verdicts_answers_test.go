@@ -63,6 +63,12 @@ func verdictsOfAnswers() []verdict {
 			s.stops(scenario.Power)
 			s.shows(ownerChat, id, "p1w0 p1w1 p1w2")
 		}},
+		{"a word that is cut at the beginning of the next message", plainPrompt, "", func(s *stage) {
+			id := begin(s)
+			s.shows(ownerChat, id, "p1w0 p1w1 p1w2 p1w3 p1w4 p1w5 p1w6 p1w7 p1w8 p1w9 p1w10 p1w11")
+			s.shows(ownerChat, id, "p1w1")
+			s.says("owner", ownerChat, "/abort")
+		}},
 		{"words in the wrong order", plainPrompt, "shown", func(s *stage) { s.shows(ownerChat, begin(s), "p1w1 p1w0") }},
 		{"a title quotes the prompt", plainPrompt, "", func(s *stage) {
 			s.whole()
