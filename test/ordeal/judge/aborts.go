@@ -15,7 +15,8 @@ import (
 // reported that the abort was complete. It also finds turns that ended as aborted although no user stopped them.
 func effectsAfterAborts(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
-		if c, ok := f.chat(f.sent[token].In); ok && f.endsAborted(c, token) && !f.stopped(token) {
+		c, ok := f.chat(f.sent[token].In)
+		if ok && f.endsAborted(c, token) && !f.stopped(token) && !f.oldTextStops(c, token) {
 			all = append(all, Violation{Token: token, Detail: "ended as aborted, and no user stopped it"})
 		}
 	}
@@ -40,6 +41,19 @@ func (f *facts) endsAborted(c Chat, token scenario.Token) bool {
 		}
 		first := slices.IndexFunc(m.Versions, func(v telegram.Version) bool { return says(v.Text, "card.aborted") })
 		return s.Old == "" || first < 0 || !m.Versions[first].At.Before(s.At)
+	})
+}
+
+// oldTextStops reports whether an abort of the old text was not complete when a user edited a message into a prompt.
+// The reply from after the edit then shows the abort of the old text.
+func (f *facts) oldTextStops(c Chat, token scenario.Token) bool {
+	s := f.sent[token]
+	return s.Old != "" && slices.ContainsFunc(f.aborts(s.In), func(stop Sent) bool {
+		if stop.At.Before(f.sent[s.Old].At) || !stop.At.Before(s.At) {
+			return false
+		}
+		at, ok := f.saidStopped(c, stop, map[telegram.MessageID]bool{})
+		return !ok || !at.Before(s.At)
 	})
 }
 

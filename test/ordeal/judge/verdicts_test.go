@@ -283,6 +283,16 @@ func verdictsOfEdits() []verdict {
 			change(s, id)
 			s.chat(ownerChat).History[0].Reactions = nil
 		}},
+		{"an edit during an abort", text, "", func(s *stage) {
+			id := s.says("owner", ownerChat, "p1")
+			s.agent(Effect, "p1", "p1.0")
+			stop := s.says("owner", ownerChat, "/abort")
+			s.shows(ownerChat, stop, "Stopping…")
+			change(s, id)
+			s.chat(ownerChat).History[0].Reactions = nil
+			s.shows(ownerChat, id, "⏹ Aborted.")
+			s.shows(ownerChat, stop, "Stopped.")
+		}},
 		{"an edit whose turn no user aborted", text, "aborted", func(s *stage) {
 			id := abort(s)
 			change(s, id)
