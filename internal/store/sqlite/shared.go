@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
+
+	"github.com/mattn/go-sqlite3"
 )
 
 // shareTime is how long a shared transaction accepts more writes before a timer commits it.
@@ -127,6 +129,23 @@ func (w *writer) rollBack(t *Tx) error {
 	w.cache.invalidate(everyTable, "")
 	_, err := t.Exec("ROLLBACK")
 	return err
+}
+
+// lostTransaction reports whether SQLite itself has rolled the open transaction back. If so, the next call of begin
+// applies the shared writes again.
+func (w *writer) lostTransaction() (lost bool) {
+	if !w.shared.open.Load() {
+		return false
+	}
+	err := w.conn.Raw(func(conn any) error {
+		lost = conn.(*sqlite3.SQLiteConn).AutoCommit()
+		return nil
+	})
+	if lost = lost && err == nil; lost {
+		w.shared.open.Store(false)
+		w.cache.invalidate(everyTable, "")
+	}
+	return lost
 }
 
 // commitOpen commits the shared writes. If f is not nil, it first applies f in the same transaction.

@@ -76,6 +76,44 @@ func TestSharedWrites(t *testing.T) {
 	}
 }
 
+// After some errors, SQLite itself rolls the whole transaction back, even if the statement only reads: for example after
+// an error of the disk, or as here for OR ROLLBACK. The shared writes are applied again, and each of them once.
+func TestSharedWritesSurviveARollbackBySQLite(t *testing.T) {
+	for name, fail := range map[string]func(*DB, func(*Tx) error) error{
+		"in a read": func(db *DB, f func(*Tx) error) error {
+			_, err := db.writer.read(t.Context(), f)
+			return err
+		},
+		"in a shared write": func(db *DB, f func(*Tx) error) error { return db.WriteShared(t.Context(), f) },
+		"in a write":        func(db *DB, f func(*Tx) error) error { return db.Write(t.Context(), f) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "items.db")
+			db := openAt(t, path, Options{})
+			share := func(name string) {
+				t.Helper()
+				if err := db.WriteShared(t.Context(), item(name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			share("one")
+			err := fail(db, func(tx *Tx) error {
+				_, _ = tx.Exec("INSERT OR ROLLBACK INTO items (name) VALUES ('one')") // f overlooks this error
+				return item("lost")(tx)
+			})
+			if err == nil {
+				t.Error("no error")
+			}
+			share("two")
+			if err := db.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			same(t, "what reads see", names(t, db), []string{"one", "two"})
+			same(t, "what is in the file", names(t, openAt(t, path, Options{})), []string{"one", "two"})
+		})
+	}
+}
+
 // A power failure loses lazy writes of at most the last second, even if no other write follows.
 func TestLazyWritesAreFlushedAfterASecond(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "items.db") // outside of the bubble, which ends before the directory is removed

@@ -59,6 +59,18 @@ func (db *DB) Flush() error { return explain(db.writer.flush()) }
 type Tx struct {
 	ctx context.Context
 	w   *writer
+	// rolledBack is the error because of which SQLite rolled the transaction back, or nil. All later statements return
+	// this error, because SQLite would commit each of them on its own.
+	rolledBack error
+}
+
+// check returns the error of a statement. After an error of the disk, SQLite may roll the whole transaction back, even
+// if the statement only reads.
+func (t *Tx) check(err error) error {
+	if err != nil && !errors.Is(err, sql.ErrNoRows) && t.w.lostTransaction() {
+		t.rolledBack = err
+	}
+	return err
 }
 
 type prepared struct {
@@ -81,6 +93,9 @@ func (t *Tx) prepare(query string) (prepared, error) {
 
 // stmt returns a prepared statement that is about to run. It invalidates the cached rows that the statement changes.
 func (t *Tx) stmt(query string) (*sql.Stmt, error) {
+	if t.rolledBack != nil {
+		return nil, t.rolledBack
+	}
 	p, err := t.prepare(query)
 	if err == nil {
 		t.w.cache.invalidate(p.changes, "")
@@ -93,7 +108,8 @@ func (t *Tx) run(query string, args []any) (sql.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.ExecContext(t.ctx, args...)
+	res, err := s.ExecContext(t.ctx, args...)
+	return res, t.check(err)
 }
 
 // Exec runs a statement and returns the number of changed rows.
@@ -120,7 +136,7 @@ func (t *Tx) Row(query string, args []any, dest ...any) error {
 	if err != nil {
 		return err
 	}
-	return s.QueryRowContext(t.ctx, args...).Scan(dest...)
+	return t.check(s.QueryRowContext(t.ctx, args...).Scan(dest...))
 }
 
 // Exists reports whether a query returns a row.
@@ -140,7 +156,8 @@ func OneIn[T any](t *Tx, scan func(Row) (T, error), query string, args ...any) (
 		var none T
 		return none, err
 	}
-	return scan(s.QueryRowContext(t.ctx, args...))
+	v, err := scan(s.QueryRowContext(t.ctx, args...))
+	return v, t.check(err)
 }
 
 // ManyIn is like Many, within a transaction.
@@ -149,5 +166,6 @@ func ManyIn[T any](t *Tx, scan func(Row) (T, error), query string, args ...any) 
 	if err != nil {
 		return nil, err
 	}
-	return collect(t.ctx, s, args, scan, t.w.disk.unreadable.recorder(query))
+	all, err := collect(t.ctx, s, args, scan, t.w.disk.unreadable.recorder(query))
+	return all, t.check(err)
 }
