@@ -7,14 +7,10 @@ import (
 	"ductor/orchestrator/spending"
 )
 
-func spender(t orchestrator.Turn) spending.Spender {
-	return spending.Spender{Person: t.Prompt.Person, Job: t.Wants.Job}
-}
-
 // withinBudget returns how many US dollars a turn may cost. 0 means no limit. If a budget is used up, it returns a
 // *cli.Failure.
 func (e *Engine) withinBudget(ctx context.Context, t orchestrator.Turn) (float64, error) {
-	return e.opts.Budgets.Left(ctx, e.opts.Lang.Of(t.Prompt.Conversation.Chat), spender(t))
+	return e.opts.Budgets.Left(ctx, e.opts.Lang.Of(t.Prompt.Conversation.Chat), spending.SpenderOf(t))
 }
 
 // liftBudgets removes all budgets for today at the request of an owner, and runs the prompt of a turn again.
@@ -34,7 +30,7 @@ func (e *Engine) liftBudgets(ctx context.Context, t orchestrator.Turn, by orches
 
 // warnOfBudgets warns a chat when most of a budget is used up, once in each period of the budget.
 func (e *Engine) warnOfBudgets(ctx context.Context, t orchestrator.Turn) {
-	for _, text := range e.opts.Budgets.Warnings(ctx, e.opts.Lang.Of(t.Prompt.Conversation.Chat), spender(t)) {
+	for _, text := range e.opts.Budgets.Warnings(ctx, e.opts.Lang.Of(t.Prompt.Conversation.Chat), spending.SpenderOf(t)) {
 		if err := e.opts.Chat.Notice(ctx, t.Prompt.Conversation, text); err != nil {
 			e.log.Error("warn of a budget", "chat", t.Prompt.Conversation.Chat, "err", err)
 		}

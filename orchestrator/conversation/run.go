@@ -8,6 +8,7 @@ import (
 	"ductor/cli"
 	"ductor/orchestrator"
 	"ductor/orchestrator/side"
+	"ductor/orchestrator/spending"
 	"ductor/orchestrator/turn"
 )
 
@@ -214,7 +215,8 @@ func (r *runningTurn) leave() {
 func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Changed) {
 	e, t, log := r.e, r.turn, r.log()
 	t.Outcome.Announce = r.c.announcement(r.record, t)
-	stored, err := e.retrier().Record(r.record, log, e.ending(t, r.promptSent))
+	end := e.opts.Budgets.CountUntil(e.ending(t, r.promptSent), spending.SpenderOf(t), t.Outcome.CostUSD)
+	stored, err := e.retrier().Record(r.record, log, end)
 	if err != nil {
 		log.Error("record the end of a turn", "err", err)
 	}

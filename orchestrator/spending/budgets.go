@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"ductor/cli"
@@ -33,10 +34,21 @@ type Budget struct {
 
 // Budgets compares costs with the configured limits. It is safe for concurrent use. A nil pointer is ready to use: it
 // limits, counts and warns of nothing.
-type Budgets struct{ opts Options }
+type Budgets struct {
+	opts Options
+
+	mu      sync.Mutex
+	pending map[*pendingCost]struct{}
+}
+
+// pendingCost is the cost of a turn whose end is not stored yet.
+type pendingCost struct {
+	of  Spender
+	usd float64
+}
 
 // New creates Budgets.
-func New(o Options) *Budgets { return &Budgets{o} }
+func New(o Options) *Budgets { return &Budgets{opts: o, pending: make(map[*pendingCost]struct{})} }
 
 // WarnAt is how much of a budget, in percent, must be used before ductor warns users or the owner.
 const WarnAt = 80
@@ -45,6 +57,11 @@ const WarnAt = 80
 type Spender struct {
 	Person orchestrator.PersonID // 0 means none
 	Job    orchestrator.JobID    // empty means none
+}
+
+// SpenderOf returns the spender of a turn.
+func SpenderOf(t orchestrator.Turn) Spender {
+	return Spender{Person: t.Prompt.Person, Job: t.Wants.Job}
 }
 
 // account is a limit for the costs in one day or month.
@@ -107,7 +124,7 @@ func (b *Budgets) Left(ctx context.Context, p lang.Printer, who Spender) (left f
 		return 0, err
 	}
 	for _, a := range accounts {
-		spent, err := b.opts.Store.CostSince(ctx, a.since, a.of.Person, a.of.Job)
+		spent, err := b.spent(ctx, a)
 		if err != nil {
 			return 0, err
 		}
@@ -153,7 +170,7 @@ func (b *Budgets) Warnings(ctx context.Context, p lang.Printer, who Spender) (li
 }
 
 func (b *Budgets) warning(ctx context.Context, p lang.Printer, a account) (string, error) {
-	spent, err := b.opts.Store.CostSince(ctx, a.since, a.of.Person, a.of.Job)
+	spent, err := b.spent(ctx, a)
 	if err != nil || spent*100 < a.limit*WarnAt {
 		return "", err
 	}
@@ -162,6 +179,41 @@ func (b *Budgets) warning(ctx context.Context, p lang.Printer, a account) (strin
 		return "", err
 	}
 	return p.Text("usage.warning", describe(p, a, spent)), nil
+}
+
+// CountUntil counts the cost of a turn that has ended until write has stored it, which can take long if the disk is
+// full. It returns a function that calls write.
+func (b *Budgets) CountUntil(write func(context.Context) error, who Spender,
+	usd float64) func(context.Context) error {
+	if b == nil || usd == 0 {
+		return write
+	}
+	c := &pendingCost{who, usd}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pending[c] = struct{}{}
+	return func(ctx context.Context) error {
+		if err := write(ctx); err != nil {
+			return err
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.pending, c)
+		return nil
+	}
+}
+
+// spent returns the cost that counts for an account.
+func (b *Budgets) spent(ctx context.Context, a account) (float64, error) {
+	usd, err := b.opts.Store.CostSince(ctx, a.since, a.of.Person, a.of.Job)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for c := range b.pending {
+		if (a.of.Person == 0 || a.of.Person == c.of.Person) && (a.of.Job == "" || a.of.Job == c.of.Job) {
+			usd += c.usd
+		}
+	}
+	return usd, err
 }
 
 // Lift removes all budgets until midnight.

@@ -56,6 +56,30 @@ func (a *account) refused(who spending.Spender) string {
 	return f.Reason
 }
 
+// While the disk is full, the end of a turn is not stored. Its cost counts nevertheless, and only once.
+func TestACostThatIsNotStoredYetCounts(t *testing.T) {
+	a := open(t, filepath.Join(t.TempDir(), "db"), spending.Budget{Day: 5, UserDay: 3, JobDay: 1})
+	who, full := spending.Spender{Person: user}, true
+	store := a.CountUntil(func(context.Context) error {
+		if full {
+			return orchestrator.ErrDiskFull
+		}
+		a.spend("1", who, 4)
+		return nil
+	}, who, 4)
+	for _, full = range []bool{true, false} {
+		if err := store(t.Context()); errors.Is(err, orchestrator.ErrDiskFull) != full {
+			t.Fatal(err)
+		}
+		if a.refused(who) == "" {
+			t.Errorf("full disk %t: the user may spend more", full)
+		}
+		if left, err := a.Left(t.Context(), lang.Printer{}, spending.Spender{Person: owner}); err != nil || left != 1 {
+			t.Errorf("full disk %t: the owner may spend %v, %v", full, left, err)
+		}
+	}
+}
+
 func TestABudgetWarnsOnceAndRefusesAtItsEnd(t *testing.T) {
 	a := open(t, filepath.Join(t.TempDir(), "db"), spending.Budget{Day: 10, Month: 15})
 	who := spending.Spender{Person: user}

@@ -26,7 +26,8 @@ const slowWindow = 2 * time.Minute
 // lostSince returns the start of the period whose writes may be lost because of a stop of ductor. It returns false if
 // no write is lost.
 func (f *facts) lostSince(s Stop) (since time.Time, lost bool) {
-	if s.How == scenario.Power {
+	// When ductor starts, it flushes the writes that the previous process left. If that fails, they may be lost.
+	if s.How == scenario.Power || f.diskFailedIn(s.At, s.Up, scenario.DiskFsync) {
 		return s.At.Add(-f.powerWindow(s)), true
 	}
 	failed, ok := f.failedBefore(s)

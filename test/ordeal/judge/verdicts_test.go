@@ -166,6 +166,13 @@ func verdictsOfLostBegins() []verdict {
 			s.diskFails(scenario.DiskFsync)
 			s.stops(scenario.Restart)
 		}},
+		{"an effect twice by a crash and a start whose flush failed", failedFlush, "", func(s *stage) {
+			s.agent(Effect, "p1", "p1.1")
+			s.Stops = append(s.Stops, Stop{How: scenario.Crash, At: s.pass()})
+			s.diskFails(scenario.DiskFsync)
+			s.Stops[0].Up = s.pass()
+			s.whole()
+		}},
 		{"an effect twice by a disk that failed before it", failedDisk, "", func(s *stage) {
 			s.diskFails(scenario.DiskEIO)
 			s.agent(Effect, "p1", "p1.1")
