@@ -306,6 +306,10 @@ func (s *Scheduler) show(st orchestrator.JobStatus) orchestrator.JobStatus {
 		last := inZone(*st.Last, loc)
 		st.Last = &last
 	}
+	if st.Oldest != nil {
+		oldest := inZone(*st.Oldest, loc)
+		st.Oldest = &oldest
+	}
 	return st
 }
 
@@ -319,7 +323,7 @@ func (s *Scheduler) scheduleText(p lang.Printer, j orchestrator.Job) string {
 }
 
 func inZone(r orchestrator.JobRun, loc *time.Location) orchestrator.JobRun {
-	r.Due = r.Due.In(loc)
+	r.Due, r.NotBefore = r.Due.In(loc), r.NotBefore.In(loc)
 	if !r.Ended.IsZero() {
 		r.Ended = r.Ended.In(loc)
 	}

@@ -422,6 +422,23 @@ func TestScreens(t *testing.T) {
 	}
 }
 
+// TestRetryScreens shows a job between two attempts of its first run, and afterwards.
+func TestRetryScreens(t *testing.T) {
+	withJobs(t, func(r *rig) {
+		r.runner.answers = []orchestrator.Outcome{
+			{State: orchestrator.TurnFailed, Failure: "The network is down."},
+			{State: orchestrator.TurnFailed, Failure: "The network is still down."},
+			{State: orchestrator.TurnDone, Text: "fine"},
+		}
+		for _, step := range []string{"/cron every 2 hours Asia/Tokyo look", "[✏️ Change]", "[⚙️ More]", "[Retries]",
+			"[2]", "[‹ Back]", "[‹ Done]", "[✅ Add]", "[🚀 Run now]", "/cron", "[⏰ 1. look]", "[📜 History]", "+1m",
+			"[↻ Refresh]", "+5m", "[↻ Refresh]", "[‹ Back]"} {
+			r.do(step)
+		}
+		golden(t, filepath.Join("testdata", "retry.golden"), r.out.String())
+	})
+}
+
 func golden(t *testing.T, path, got string) {
 	t.Helper()
 	if *updateGolden {

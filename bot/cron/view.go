@@ -82,14 +82,33 @@ func when(p lang.Printer, st orchestrator.JobStatus) string {
 }
 
 func lastRun(p lang.Printer, st orchestrator.JobStatus) string {
-	text := p.Text("cron.never-ran")
-	if st.Last != nil {
-		text = p.Text("cron.last-run", runLine(p, *st.Last))
+	var parts []string
+	switch {
+	case st.Last != nil:
+		parts = append(parts, p.Text("cron.last-run", runLine(p, *st.Last)))
+	case st.Oldest == nil || st.Oldest.Tries() == 0:
+		parts = append(parts, p.Text("cron.never-ran"))
 	}
 	if st.Open > 0 {
-		text += " · ⏳ " + p.Text("cron.open-runs", st.Open)
+		parts = append(parts, "⏳ "+p.Text("cron.open-runs", st.Open))
 	}
-	return text
+	if r := st.Oldest; r != nil && waitsForRetry(*r) {
+		parts = append(parts, triesText(p, *r))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// waitsForRetry reports whether an attempt of the run has failed and another one follows.
+func waitsForRetry(r orchestrator.JobRun) bool {
+	return r.State == orchestrator.RunWaiting && r.Tries() > 0
+}
+
+// triesText returns how many attempts a run has made, and when it makes the next one.
+func triesText(p lang.Printer, r orchestrator.JobRun) string {
+	if waitsForRetry(r) {
+		return p.Text("cron.failed-tries", r.Tries(), p.Moment(r.NotBefore))
+	}
+	return p.Text("cron.tries", r.Tries())
 }
 
 // runLine describes a run in one line.
@@ -106,7 +125,7 @@ func runLine(p lang.Printer, r orchestrator.JobRun) string {
 		parts = append(parts, p.Text("cron.stands-for", r.StandsFor))
 	}
 	if r.Attempt > 1 {
-		parts = append(parts, p.Text("cron.tries", r.Attempt))
+		parts = append(parts, triesText(p, r))
 	}
 	if r.Result.CostUSD > 0 {
 		parts = append(parts, p.Cost(r.Result.CostUSD))
