@@ -3,6 +3,7 @@ package cron
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -96,6 +97,29 @@ func lastRun(p lang.Printer, st orchestrator.JobStatus) string {
 		parts = append(parts, triesText(p, *r))
 	}
 	return strings.Join(parts, " · ")
+}
+
+// LaterLines returns a line with the time at which the next job of orchestrator.LaterJob runs a prompt again. It returns
+// nothing if the conversation has no such job, or if the jobs cannot be loaded.
+func (s *Screen) LaterLines(ctx context.Context, in orchestrator.ConversationID) []string {
+	if s.o.Jobs == nil {
+		return nil
+	}
+	all, err := s.o.Jobs.Jobs(ctx, in)
+	if err != nil {
+		s.o.Log.Error("list jobs for the status", "err", err)
+		return nil
+	}
+	all = slices.DeleteFunc(all, func(st orchestrator.JobStatus) bool {
+		_, later := st.Job.ID.Repeats()
+		return !later || st.Next.IsZero()
+	})
+	if len(all) == 0 {
+		return nil
+	}
+	next := slices.MinFunc(all, func(a, b orchestrator.JobStatus) int { return a.Next.Compare(b.Next) }).Next
+	p := s.o.Lang.Of(in.Chat)
+	return []string{p.Text("status.later", p.Clock(next.Local(), s.o.Now()))}
 }
 
 // waitsForRetry reports whether an attempt of the run has failed and another one follows.
@@ -204,7 +228,7 @@ func section(j orchestrator.Job) string {
 // settings describes the rights of a job, and all fields whose values are not the defaults.
 func (s *Screen) settings(j orchestrator.Job) []string {
 	p := s.o.Lang.Of(j.Conversation.Chat)
-	lines := []string{RightsLine(p, j.Rights)}
+	lines := []string{rightsLine(p, j.Rights)}
 	for _, f := range fields(p) {
 		if f.plain != nil && !f.plain(j) {
 			lines = append(lines, f.label+": "+f.value(j))
