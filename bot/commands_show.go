@@ -24,7 +24,8 @@ func (c *commands) status(ctx context.Context, r updates.Request) {
 		c.fail(ctx, r, "bot.not-found", err)
 		return
 	}
-	c.answer(ctx, r, statusText(p, st, c.now())+slowedLine(p, c.feedback.Slowed(r.In.Conversation.Chat)))
+	later := c.screens.jobs.LaterLines(ctx, r.In.Conversation)
+	c.answer(ctx, r, statusText(p, st, c.now(), later)+slowedLine(p, c.feedback.Slowed(r.In.Conversation.Chat)))
 }
 
 // ofAgent returns a CommandFunc for a command that the agent handles, such as /compact. If the command starts a turn,
@@ -42,7 +43,8 @@ func (c *commands) ofAgent(
 	}
 }
 
-func statusText(p lang.Printer, st orchestrator.Status, now time.Time) string {
+// statusText returns the answer to /status. later contains lines about prompts that jobs run again.
+func statusText(p lang.Printer, st orchestrator.Status, now time.Time, later []string) string {
 	who := render.ChoiceText(p, st.Agent, st.Model, st.Effort)
 	if account := st.Settings.Accounts[st.Agent]; account != "" {
 		who = p.Text("limit.with", who, string(account))
@@ -50,12 +52,7 @@ func statusText(p lang.Printer, st orchestrator.Status, now time.Time) string {
 	lines := []string{cli.LimitLines(p, st.Live.Limits, now) + who}
 	if r := st.Running; r != nil {
 		lines = append(lines, p.Text("status.running", p.Rounded(now.Sub(r.Started)), sessions.Title(p, r.Title)))
-		switch r.Rights.Of {
-		case orchestrator.RightsOfJob:
-			lines = append(lines, p.Text("status.of-job", cron.RightsLine(p, r.Rights)))
-		case orchestrator.RightsOfMember:
-			lines = append(lines, p.Text("status.of-member", cron.RightsLine(p, r.Rights)))
-		}
+		lines = append(lines, cron.OriginLines(p, r.Rights)...)
 		if r.Approvals > 0 {
 			lines = append(lines, p.Text("status.asks", r.Approvals))
 		}
@@ -65,6 +62,7 @@ func statusText(p lang.Printer, st orchestrator.Status, now time.Time) string {
 	if len(st.Queue) > 0 {
 		lines = append(lines, p.Text("status.waiting", len(st.Queue)))
 	}
+	lines = append(lines, later...)
 	if s := st.Session; s.ID != "" {
 		line := p.Text("status.session-first", sessions.Title(p, s.Title))
 		if counts := sessions.Counts(p, s); counts != "" {

@@ -2,16 +2,17 @@ package heartbeat
 
 import (
 	"cmp"
-	"fmt"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
 
 	"ductor/cli"
 	"ductor/heartbeat/schedule"
+	"ductor/lang"
 	"ductor/orchestrator"
 	"ductor/orchestrator/approval"
 )
@@ -58,29 +59,29 @@ func sameJob(a, b orchestrator.Job) bool {
 	return same && reflect.DeepEqual(a, b)
 }
 
-// validate checks a job whose defaults are set. Its errors are sentences for the user who wrote the job.
+// validate checks a job whose defaults are set. Its errors contain a *lang.Error for the user who wrote the job.
 func validate(j orchestrator.Job) error {
 	switch {
 	case j.Conversation.Chat == 0:
-		return fmt.Errorf("a job needs a chat to answer in")
+		return invalid(func(p lang.Printer) string { return p.Text("job.no-chat") })
 	case strings.TrimSpace(j.Prompt) == "" && j.Kind != orchestrator.JobHook:
-		return fmt.Errorf("a job needs a prompt")
+		return invalid(func(p lang.Printer) string { return p.Text("job.empty-prompt") })
 	case len(j.Prompt) > maxPrompt:
-		return fmt.Errorf("the prompt is longer than %d bytes", maxPrompt)
+		return invalid(func(p lang.Printer) string { return p.Text("job.long-prompt", maxPrompt) })
 	case len(j.Name) > maxName || strings.ContainsFunc(j.Name, unicode.IsControl):
-		return fmt.Errorf("a name is one line of at most %d bytes", maxName)
+		return invalid(func(p lang.Printer) string { return p.Text("job.bad-name", maxName) })
 	case j.Dir != "" && !filepath.IsAbs(j.Dir):
-		return fmt.Errorf("the directory %q is not absolute", j.Dir)
+		return invalid(func(p lang.Printer) string { return p.Text("job.relative-directory", j.Dir) })
 	case j.Dir != "" && j.Session == orchestrator.SharedSession:
-		return fmt.Errorf("a directory is for a session of the job's own: the chat's session has one already")
+		return invalid(func(p lang.Printer) string { return p.Text("job.shared-directory") })
 	case j.Retries < 0 || j.Retries > 10:
-		return fmt.Errorf("retries are 0 to 10, not %d", j.Retries)
+		return badValue("retries", strconv.Itoa(j.Retries), "0–10")
 	case j.Backoff < time.Second || j.Backoff > MaxBackoff:
-		return fmt.Errorf("the wait before a retry is 1s to %s, not %s", MaxBackoff, j.Backoff)
+		return badValue("backoff", j.Backoff.String(), "1s–6h")
 	case j.Kind == orchestrator.JobHook && j.QuietPolicy == orchestrator.QuietSkip:
-		return fmt.Errorf("what a webhook starts in quiet hours waits for their end; it is not skipped")
+		return invalid(func(p lang.Printer) string { return p.Text("job.skipped-webhook") })
 	case j.Timeout < 0:
-		return fmt.Errorf("a timeout of %s is none", j.Timeout)
+		return badValue("timeout", j.Timeout.String(), "0–168h")
 	}
 	if err := approval.CheckRights(j.Rights); err != nil {
 		return err
@@ -93,27 +94,26 @@ func validate(j orchestrator.Job) error {
 		{"session", j.Session, []string{"own", "shared"}},
 		{"missed", j.Missed, []string{"skip", "once", "all"}},
 		{"overlap", j.Overlap, []string{"skip", "queue"}},
-		{"sandbox", j.Sandbox, []string{"", "off", "docker"}},
+		{"sandbox", cmp.Or(j.Sandbox, "off"), []string{"off", "docker"}},
 	} {
 		if !slices.Contains(word.of, word.is) {
-			return fmt.Errorf("%s is %s, not %q", word.what, orList(word.of), word.is)
+			return badValue(word.what, word.is, word.of...)
 		}
 	}
 	if !j.Quiet() {
 		return nil
 	}
 	if j.QuietPolicy != orchestrator.QuietHold && j.QuietPolicy != orchestrator.QuietSkip {
-		return fmt.Errorf("the quiet policy is \"hold\" or \"skip\", not %q", j.QuietPolicy)
+		return badValue("quiet_policy", j.QuietPolicy, orchestrator.QuietHold, orchestrator.QuietSkip)
 	}
 	return schedule.CheckQuiet(j.QuietFrom, j.QuietTo)
 }
 
-func orList(words []string) string {
-	var quoted []string
-	for _, w := range words {
-		if w != "" {
-			quoted = append(quoted, fmt.Sprintf("%q", w))
-		}
-	}
-	return strings.Join(quoted, " or ")
+func invalid(explain func(p lang.Printer) string) error { return &lang.Error{Explain: explain} }
+
+// badValue returns an error for a value that no button of the form sets.
+func badValue(name, value string, allowed ...string) error {
+	return invalid(func(p lang.Printer) string {
+		return p.Text("job.bad-value", name, value, p.List(allowed...))
+	})
 }

@@ -247,41 +247,13 @@ func (s *Scheduler) validated(j orchestrator.Job) (orchestrator.Job, error) {
 	return withDefaults(j), nil
 }
 
-// badJob converts an error of validation to an error for the chat.
+// badJob converts an error of validation to an error for the chat. It returns other errors unchanged, because no chat
+// may show their English text.
 func (s *Scheduler) badJob(in orchestrator.ConversationID, err error) error {
-	p, unknown := s.opts.Lang.Of(in.Chat), schedule.Unknown{}
-	why, cron := "", &schedule.BadCron{}
-	switch {
-	case errors.As(err, &cron):
-		why = p.Text("job.no-cron", cron.Line)
-	case errors.Is(err, schedule.ErrInterval):
-		why = p.Text("job.interval")
-	case errors.Is(err, schedule.ErrTooOften):
-		why = p.Text("job.too-often", p.Span(schedule.MinGap))
-	case errors.As(err, &unknown):
-		why = p.Text("job.unknown-time", unknown.Text, schedule.Examples)
-	case errors.Is(err, schedule.ErrUnclear):
-		why = p.Text("job.unclear", sentence(err))
-	case errors.Is(err, schedule.ErrPassed):
-		why = p.Text("job.passed")
-	case errors.Is(err, schedule.ErrNever):
-		why = p.Text("job.never")
-	default:
-		why = sentence(err)
+	if mistake := (*lang.Error)(nil); errors.As(err, &mistake) {
+		return &orchestrator.BadJob{Why: mistake.Explain(s.opts.Lang.Of(in.Chat))}
 	}
-	return &orchestrator.BadJob{Why: why}
-}
-
-// sentence returns the text of an error with a capital letter and a full stop.
-func sentence(err error) string {
-	why := err.Error()
-	if why != "" {
-		why = strings.ToUpper(why[:1]) + why[1:]
-	}
-	if !strings.HasSuffix(why, ".") {
-		why += "."
-	}
-	return why
+	return err
 }
 
 func (s *Scheduler) showResult(st orchestrator.JobStatus, err error) (orchestrator.JobStatus, error) {
@@ -306,6 +278,10 @@ func (s *Scheduler) show(st orchestrator.JobStatus) orchestrator.JobStatus {
 		last := inZone(*st.Last, loc)
 		st.Last = &last
 	}
+	if st.Oldest != nil {
+		oldest := inZone(*st.Oldest, loc)
+		st.Oldest = &oldest
+	}
 	return st
 }
 
@@ -319,7 +295,7 @@ func (s *Scheduler) scheduleText(p lang.Printer, j orchestrator.Job) string {
 }
 
 func inZone(r orchestrator.JobRun, loc *time.Location) orchestrator.JobRun {
-	r.Due = r.Due.In(loc)
+	r.Due, r.NotBefore = r.Due.In(loc), r.NotBefore.In(loc)
 	if !r.Ended.IsZero() {
 		r.Ended = r.Ended.In(loc)
 	}

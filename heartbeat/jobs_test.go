@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/cli"
 	"ductor/heartbeat"
 	"ductor/lang"
 	"ductor/orchestrator"
@@ -20,7 +21,7 @@ var invalidEdits = []struct {
 	why  string
 }{
 	{func(j *orchestrator.Job) { j.Session = "shared" },
-		"A directory is for a session of the job's own: the chat's session has one already."},
+		"The chat's session already has a folder. For a folder of its own, the job needs a session of its own."},
 	{func(j *orchestrator.Job) { j.Dir = "/out" },
 		"I may not work in /out: it is outside projects.roots in config.toml. /project lists where I may work."},
 	{func(j *orchestrator.Job) { j.Timeout = time.Hour },
@@ -31,7 +32,7 @@ var invalidEdits = []struct {
 		"Quiet hours from 22:00 to 22:00 leave no time to run."},
 	{func(j *orchestrator.Job) { j.QuietFrom = "now" },
 		`Quiet hours are two times of day such as 22:00 and 07:00, not "now" and "".`},
-	{func(j *orchestrator.Job) { j.Sandbox = "other" }, `Sandbox is "off" or "docker", not "other".`},
+	{func(j *orchestrator.Job) { j.Sandbox = "other" }, `sandbox can't be "other". It can be: off, docker.`},
 	{func(j *orchestrator.Job) { j.Schedule = "soon" },
 		`"soon" isn't a cron line. Write minute, hour, day, month and weekday, such as 30 8 * * 1-5.`},
 	{func(j *orchestrator.Job) { j.Schedule = "every 30s" }, "An interval is a minute to a year, in whole seconds."},
@@ -212,29 +213,6 @@ func TestAnEditAndAPauseAtOnceLoseNeither(t *testing.T) {
 	}
 }
 
-// The error for an invalid schedule is in the chat's language, with examples in English.
-func TestAnUnclearScheduleIsSaidInTheChatsLanguage(t *testing.T) {
-	choices, err := lang.OpenChoices(t.Context(), german{}, 42)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := newRig(t, day, func(o *heartbeat.Options) { o.Lang = choices })
-	_, err = h.ReadJob(orchestrator.ConversationID{Chat: 42}, "bald mal")
-	var bad *orchestrator.BadJob
-	if !errors.As(err, &bad) ||
-		!strings.HasPrefix(bad.Why, `Ich weiß nicht, wann "bald mal" ist. Schreib es auf Englisch, etwa `) ||
-		!strings.Contains(bad.Why, "every weekday at 8:30") {
-		t.Errorf("the answer is %v", err)
-	}
-}
-
-// german is a store in which every user chose German.
-type german struct{ lang.Store }
-
-func (german) Languages(context.Context) ([]lang.Choice, error) {
-	return []lang.Choice{{ID: 42, Chosen: "de"}}, nil
-}
-
 // A user can create only so many jobs, in however many conversations.
 func TestAUsersJobsAreBounded(t *testing.T) {
 	jobs := newRig(t, day)
@@ -349,37 +327,123 @@ func TestAFinishedJobRemainsUntilItsFailureIsReported(t *testing.T) {
 	}
 }
 
-// germans implements lang.Store for chats whose language is German.
-type germans struct{}
-
-func (germans) Languages(context.Context) ([]lang.Choice, error) {
-	return []lang.Choice{{ID: here.Chat, Chosen: "de"}}, nil
+// inLanguage sets the language of the chat.
+func inLanguage(t *testing.T, l lang.Language) func(o *heartbeat.Options) {
+	t.Helper()
+	choices, err := lang.OpenChoices(t.Context(), storedLanguage{l}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(o *heartbeat.Options) { o.Lang = choices }
 }
 
-func (germans) SaveLanguage(context.Context, lang.Choice) error { return nil }
+// storedLanguage implements lang.Store.
+type storedLanguage struct{ lang.Language }
 
-// The mistakes in a schedule are in the language of the chat.
-func TestMistakesInAScheduleAreTranslated(t *testing.T) {
-	d := newRig(t, day, func(o *heartbeat.Options) {
-		choices, err := lang.OpenChoices(t.Context(), germans{}, 0)
-		if err != nil {
-			t.Fatal(err)
+func (s storedLanguage) Languages(context.Context) ([]lang.Choice, error) {
+	return []lang.Choice{{ID: here.Chat, Chosen: s.Language}}, nil
+}
+
+func (storedLanguage) SaveLanguage(context.Context, lang.Choice) error { return nil }
+
+// unclearSchedules are texts that are no schedules, or schedules that a job cannot have.
+var unclearSchedules = []string{
+	"bald mal", "every day", "every day at", "on friday at 9", "next week at 9", "weekly", "monthly",
+	"every 3 bananas", "every day at nine", "every day at 25:00", "on the 1st of june at 9", "every 2 hours at 9",
+	"every day at 9 and 17:30", "tomorrow at 9 and 10", "on 2026-13-45 at 9", "every 1.2.3h", "every 9999 days",
+	"in 9999 days", strings.Repeat("every ", 20), "daily at 9 Mars/Crater", "CRON_TZ=Mars/Crater 0 9 * * *",
+	"CRON_TZ=UTC TZ=UTC 0 9 * * *", "99 9 * * *", ", 9 * * *", "0 9 31 2 *", "* * * * * *", "every 5s",
+	"at 2020-01-01 08:00",
+}
+
+// mistakenEdits make a job invalid.
+var mistakenEdits = map[string]func(j *orchestrator.Job){
+	"prompt":        func(j *orchestrator.Job) { j.Prompt = " " },
+	"long prompt":   func(j *orchestrator.Job) { j.Prompt = strings.Repeat("look ", 20_000) },
+	"name":          func(j *orchestrator.Job) { j.Name = "\x07" },
+	"relative dir":  func(j *orchestrator.Job) { j.Dir = "src" },
+	"dir outside":   func(j *orchestrator.Job) { j.Dir = "/out" },
+	"missing dir":   func(j *orchestrator.Job) { j.Dir = "/gone" },
+	"dir of chat":   func(j *orchestrator.Job) { j.Dir, j.Session = "/src", orchestrator.SharedSession },
+	"session":       func(j *orchestrator.Job) { j.Session = "other" },
+	"kind":          func(j *orchestrator.Job) { j.Kind = "other" },
+	"missed":        func(j *orchestrator.Job) { j.Missed = "other" },
+	"overlap":       func(j *orchestrator.Job) { j.Overlap = "other" },
+	"sandbox":       func(j *orchestrator.Job) { j.Sandbox = "other" },
+	"retries":       func(j *orchestrator.Job) { j.Retries = 11 },
+	"backoff":       func(j *orchestrator.Job) { j.Backoff = -1 },
+	"timeout":       func(j *orchestrator.Job) { j.Timeout = -1 },
+	"long timeout":  func(j *orchestrator.Job) { j.Timeout = time.Hour },
+	"quiet hours":   func(j *orchestrator.Job) { j.QuietFrom = "now" },
+	"all quiet":     func(j *orchestrator.Job) { j.QuietFrom, j.QuietTo = "22:00", "22:00" },
+	"quiet policy":  func(j *orchestrator.Job) { j.QuietFrom, j.QuietPolicy = "22:00", "other" },
+	"quiet webhook": func(j *orchestrator.Job) { j.Kind, j.QuietPolicy = orchestrator.JobHook, "skip" },
+	"zone":          func(j *orchestrator.Job) { j.Zone = "Mars/Crater" },
+	"interval":      func(j *orchestrator.Job) { j.Schedule = "every day" },
+	"time":          func(j *orchestrator.Job) { j.Schedule = "at noon" },
+	"mode":          func(j *orchestrator.Job) { j.Rights.Mode = "other" },
+	"rule":          func(j *orchestrator.Job) { j.Rights.Rules = []string{"*"} },
+	"rule for plan": func(j *orchestrator.Job) { j.Rights.Rules = []string{cli.PlanTool} },
+	"command":       func(j *orchestrator.Job) { j.Rights.Rules = []string{"Bash(rm -rf $HOME)"} },
+}
+
+// mistakes returns what the chat shows for each mistake in a job, by its cause.
+func mistakes(t *testing.T, l lang.Language) map[string]string {
+	t.Helper()
+	d := newRig(t, day, inLanguage(t, l), func(o *heartbeat.Options) {
+		o.Stale = time.Hour
+		o.Directory = func(path string) (string, error) {
+			return path, map[string]error{"/out": orchestrator.ErrOutsideRoot, "/gone": orchestrator.ErrNotADir}[path]
 		}
-		o.Lang = choices
 	})
-	for line, want := range map[string]string{
-		"every 30s":           "Ein Abstand ist eine Minute bis ein Jahr lang, in ganzen Sekunden.",
-		"0 9 31 2 *":          "Diesen Tag gibt es nicht mehr. Ändere den Zeitplan.",
-		"99 9 * * *":          `"99 9 * * *" ist keine Cron-Zeile.`,
-		"@hourly-ish":         `"@hourly-ish" ist keine Cron-Zeile.`,
-		"* * * * * *":         "Die Zeiten liegen zu dicht beieinander.",
-		"at 2020-01-01 08:00": "Diese Zeit ist vorbei. Ändere den Zeitplan.",
+	shown := map[string]string{}
+	collect := func(cause string, err error) {
+		t.Helper()
+		bad := (*orchestrator.BadJob)(nil)
+		if !errors.As(err, &bad) {
+			t.Errorf("%s: the form has no text for the error %v", cause, err)
+			return
+		}
+		shown[cause] = bad.Why
+	}
+	for _, text := range unclearSchedules {
+		_, _, err := d.ReadSchedule(here, text, "")
+		collect("read the schedule "+text, err)
+	}
+	for _, text := range []string{"bald mal", "every day look", "every day at 25:00 look", "every day at 9"} {
+		_, err := d.ReadJob(here, text)
+		collect("read the job "+text, err)
+	}
+	for cause, edit := range mistakenEdits {
+		j := orchestrator.Job{Conversation: here, Prompt: "look",
+			JobTiming: orchestrator.JobTiming{Schedule: "every 1h"}}
+		edit(&j)
+		_, err := d.CheckJob(j)
+		collect("check the "+cause, err)
+	}
+	return shown
+}
+
+// Each mistake that the form of a job can show is in the language of the chat. The examples in them stay English.
+func TestMistakesInAJobAreTranslated(t *testing.T) {
+	english := mistakes(t, "en")
+	for _, l := range []lang.Language{"de", "zh"} {
+		for cause, text := range mistakes(t, l) {
+			if text == english[cause] {
+				t.Errorf("%s: in %s it is %q", cause, l.Name(), text)
+			}
+		}
+	}
+	german := mistakes(t, "de")
+	for cause, want := range map[string]string{
+		"read the job bald mal": `Ich weiß nicht, wann "bald mal" ist. Schreib es auf Englisch, etwa "every weekday at`,
+		"read the schedule on friday at 9": `"on friday" kann einmal oder immer heißen: schreib "next friday" oder ` +
+			`"every friday". Schreib es auf Englisch, etwa "every weekday at 8:30"`,
+		"check the all quiet": "Die Ruhezeit von 22:00 bis 22:00 lässt keine Zeit für Läufe.",
+		"check the command":   `"Bash(rm -rf $HOME)" braucht in den Klammern einen Befehl aus einfachen Wörtern`,
 	} {
-		_, err := d.CheckJob(orchestrator.Job{
-			Conversation: here, Prompt: "look", JobTiming: orchestrator.JobTiming{Schedule: line},
-		})
-		if bad := (*orchestrator.BadJob)(nil); !errors.As(err, &bad) || !strings.HasPrefix(bad.Why, want) {
-			t.Errorf("%s: %v, want %q", line, err, want)
+		if !strings.HasPrefix(german[cause], want) {
+			t.Errorf("%s: %q, want %q", cause, german[cause], want)
 		}
 	}
 }

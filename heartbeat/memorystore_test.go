@@ -83,7 +83,10 @@ func (m *memory) DeleteJob(_ context.Context, id orchestrator.JobID) error {
 func (m *memory) status(st orchestrator.JobStatus) orchestrator.JobStatus {
 	for _, r := range m.open {
 		if r.Job == st.Job.ID && r.State.Open() {
-			st.Open++
+			if st.Open++; st.Open == 1 {
+				oldest := *r
+				st.Oldest = &oldest
+			}
 		}
 	}
 	return st

@@ -205,6 +205,7 @@ type JobStatus struct {
 	CostUSD float64 // cost of all runs
 	Last    *JobRun // the latest run that ended or was skipped; nil before the first
 	Open    int     // number of waiting and running runs
+	Oldest  *JobRun // the oldest waiting or running run; nil for none
 }
 
 // Finished reports whether a job has run at its only time. A user can still run or edit it.
@@ -275,6 +276,14 @@ type JobRun struct {
 	Asked     time.Time // when ductor submitted the turn; zero before
 	Ended     time.Time // zero while the run is open
 	Result    JobRunResult
+}
+
+// Tries returns how many attempts the run has made. The attempt for which a waiting run waits does not count.
+func (r JobRun) Tries() int {
+	if r.State == RunWaiting {
+		return r.Attempt - 1
+	}
+	return r.Attempt
 }
 
 // JobRunResult is the result of a run.

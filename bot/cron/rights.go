@@ -10,8 +10,20 @@ import (
 	"ductor/orchestrator"
 )
 
-// RightsLine describes in one line which actions a job may take without an approval.
-func RightsLine(p lang.Printer, r orchestrator.Rights) string {
+// OriginLines returns a line with the rights of a turn if a job or a group member started the turn, and nothing
+// otherwise.
+func OriginLines(p lang.Printer, r orchestrator.Rights) []string {
+	switch r.Of {
+	case orchestrator.RightsOfJob:
+		return []string{p.Text("status.of-job", rightsLine(p, r))}
+	case orchestrator.RightsOfMember:
+		return []string{p.Text("status.of-member", rightsLine(p, r))}
+	}
+	return nil
+}
+
+// rightsLine describes in one line which actions a job may take without an approval.
+func rightsLine(p lang.Printer, r orchestrator.Rights) string {
 	parts := []string{p.Text("cron.rights", rightsMode(p, r))}
 	if len(r.Rules) > 0 {
 		parts = append(parts, p.Text("cron.rights-rules", render.Cut(p.List(r.Rules...), rightsShown)))

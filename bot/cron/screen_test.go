@@ -422,6 +422,68 @@ func TestScreens(t *testing.T) {
 	}
 }
 
+// /status shows the time at which the next prompt runs again after a limit, in the chat's language and on the user's
+// clock.
+func TestLaterLines(t *testing.T) {
+	for l, want := range map[lang.Language]string{
+		"en": "A prompt runs again at %s; /cron lists it",
+		"de": "Ein Prompt läuft um %s noch einmal; er steht in /cron",
+		"zh": "有一条提示将在 %s 再次运行；可在 /cron 中看到",
+	} {
+		withJobs(t, func(r *rig) {
+			choices, err := lang.OpenChoices(t.Context(), storedLanguage{l}, 0)
+			if err != nil {
+				t.Error(err)
+			}
+			r.o.Lang = choices
+			in := by(owner).Conversation
+			r.do("/cron in 20 minutes look")
+			r.press(r.buttons[0][0].Data) // adds the job
+			if lines := r.LaterLines(r.t.Context(), in); len(lines) > 0 {
+				t.Errorf("%s: without a later run it shows %q", l.Name(), lines)
+			}
+			now := time.Now()
+			for id, after := range map[cli.TurnID]time.Duration{"second": time.Hour, "first": 0, "third": time.Hour} {
+				turn := orchestrator.Turn{ID: id, Prompt: orchestrator.Prompt{Conversation: in, Text: "look"}}
+				job := turn.RepeatedAt(now.Add(4*time.Hour+after), "", "")
+				if _, err := r.scheduler.AddJob(r.t.Context(), job); err != nil {
+					t.Error(err)
+				}
+			}
+			want := fmt.Sprintf(want, now.Add(4*time.Hour).Local().Format("15:04"))
+			if lines := r.LaterLines(r.t.Context(), in); len(lines) != 1 || lines[0] != want {
+				t.Errorf("%s: %q, want %q", l.Name(), lines, want)
+			}
+		})
+	}
+}
+
+// storedLanguage implements lang.Store.
+type storedLanguage struct{ lang.Language }
+
+func (s storedLanguage) Languages(context.Context) ([]lang.Choice, error) {
+	return []lang.Choice{{ID: owner, Chosen: s.Language}}, nil
+}
+
+func (storedLanguage) SaveLanguage(context.Context, lang.Choice) error { return nil }
+
+// TestRetryScreens shows a job between two attempts of its first run, and afterwards.
+func TestRetryScreens(t *testing.T) {
+	withJobs(t, func(r *rig) {
+		r.runner.answers = []orchestrator.Outcome{
+			{State: orchestrator.TurnFailed, Failure: "The network is down."},
+			{State: orchestrator.TurnFailed, Failure: "The network is still down."},
+			{State: orchestrator.TurnDone, Text: "fine"},
+		}
+		for _, step := range []string{"/cron every 2 hours Asia/Tokyo look", "[✏️ Change]", "[⚙️ More]", "[Retries]",
+			"[2]", "[‹ Back]", "[‹ Done]", "[✅ Add]", "[🚀 Run now]", "/cron", "[⏰ 1. look]", "[📜 History]", "+1m",
+			"[↻ Refresh]", "+5m", "[↻ Refresh]", "[‹ Back]"} {
+			r.do(step)
+		}
+		golden(t, filepath.Join("testdata", "retry.golden"), r.out.String())
+	})
+}
+
 func golden(t *testing.T, path, got string) {
 	t.Helper()
 	if *updateGolden {

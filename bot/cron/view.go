@@ -3,6 +3,7 @@ package cron
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -82,14 +83,56 @@ func when(p lang.Printer, st orchestrator.JobStatus) string {
 }
 
 func lastRun(p lang.Printer, st orchestrator.JobStatus) string {
-	text := p.Text("cron.never-ran")
-	if st.Last != nil {
-		text = p.Text("cron.last-run", runLine(p, *st.Last))
+	var parts []string
+	switch {
+	case st.Last != nil:
+		parts = append(parts, p.Text("cron.last-run", runLine(p, *st.Last)))
+	case st.Oldest == nil || st.Oldest.Tries() == 0:
+		parts = append(parts, p.Text("cron.never-ran"))
 	}
 	if st.Open > 0 {
-		text += " · ⏳ " + p.Text("cron.open-runs", st.Open)
+		parts = append(parts, "⏳ "+p.Text("cron.open-runs", st.Open))
 	}
-	return text
+	if r := st.Oldest; r != nil && waitsForRetry(*r) {
+		parts = append(parts, triesText(p, *r))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// LaterLines returns a line with the time at which the next job of orchestrator.LaterJob runs a prompt again. It returns
+// nothing if the conversation has no such job, or if the jobs cannot be loaded.
+func (s *Screen) LaterLines(ctx context.Context, in orchestrator.ConversationID) []string {
+	if s.o.Jobs == nil {
+		return nil
+	}
+	all, err := s.o.Jobs.Jobs(ctx, in)
+	if err != nil {
+		s.o.Log.Error("list jobs for the status", "err", err)
+		return nil
+	}
+	all = slices.DeleteFunc(all, func(st orchestrator.JobStatus) bool {
+		_, later := st.Job.ID.Repeats()
+		return !later || st.Next.IsZero()
+	})
+	if len(all) == 0 {
+		return nil
+	}
+	next := slices.MinFunc(all, func(a, b orchestrator.JobStatus) int { return a.Next.Compare(b.Next) }).Next
+	p := s.o.Lang.Of(in.Chat)
+	return []string{p.Text("status.later", p.Clock(next.Local(), s.o.Now()))}
+}
+
+// waitsForRetry reports whether an attempt of the run has failed and another one follows.
+func waitsForRetry(r orchestrator.JobRun) bool {
+	return r.State == orchestrator.RunWaiting && r.Tries() > 0
+}
+
+// triesText returns how many attempts a run has made, and when it makes the next one.
+func triesText(p lang.Printer, r orchestrator.JobRun) string {
+	if waitsForRetry(r) {
+		return p.Text("cron.failed-tries", r.Tries(), p.Moment(r.NotBefore))
+	}
+	return p.Text("cron.tries", r.Tries())
 }
 
 // runLine describes a run in one line.
@@ -106,7 +149,7 @@ func runLine(p lang.Printer, r orchestrator.JobRun) string {
 		parts = append(parts, p.Text("cron.stands-for", r.StandsFor))
 	}
 	if r.Attempt > 1 {
-		parts = append(parts, p.Text("cron.tries", r.Attempt))
+		parts = append(parts, triesText(p, r))
 	}
 	if r.Result.CostUSD > 0 {
 		parts = append(parts, p.Cost(r.Result.CostUSD))
@@ -185,7 +228,7 @@ func section(j orchestrator.Job) string {
 // settings describes the rights of a job, and all fields whose values are not the defaults.
 func (s *Screen) settings(j orchestrator.Job) []string {
 	p := s.o.Lang.Of(j.Conversation.Chat)
-	lines := []string{RightsLine(p, j.Rights)}
+	lines := []string{rightsLine(p, j.Rights)}
 	for _, f := range fields(p) {
 		if f.plain != nil && !f.plain(j) {
 			lines = append(lines, f.label+": "+f.value(j))

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"ductor/lang"
 )
 
 // parts replaces placeholders in forms and hints by regular expressions. Placeholders are in capital letters.
@@ -74,18 +76,24 @@ func timed(text, weekdays string, convert func(sentence) (string, error)) form {
 // names the missing part. The text quotes the word that the pattern captures.
 var hints = sync.OnceValue(func() []incomplete {
 	return []incomplete{
-		{pattern(`(?:on )?(?P<word>DAY)`), `"on %[1]s" could mean once or always: say "next %[1]s" or "every %[1]s"`},
-		{pattern(`(?P<word>next)`), `say the day, such as "%s friday at 9"`},
-		{pattern(`weekly|EVERY (?P<word>week)`), "say on which day of the %.0sweek"},
-		{pattern(`monthly|EVERY (?P<word>month)`), `say on which day of the %.0smonth, such as "on the 1st"`},
-		{pattern(`(?:EVERY|in) NUMBER (?P<word>\S+?)s?`), "%q is no unit of time"},
+		{pattern(`(?:on )?(?P<word>DAY)`), func(p lang.Printer, word string) string {
+			return p.Text("job.once-or-always", word)
+		}},
+		{pattern(`next`), func(p lang.Printer, _ string) string { return p.Text("job.no-day") }},
+		{pattern(`weekly|EVERY week`), func(p lang.Printer, _ string) string { return p.Text("job.no-day-of-week") }},
+		{pattern(`monthly|EVERY month`), func(p lang.Printer, _ string) string {
+			return p.Text("job.no-day-of-month")
+		}},
+		{pattern(`(?:EVERY|in) NUMBER (?P<word>\S+?)s?`), func(p lang.Printer, word string) string {
+			return p.Text("job.no-unit", word)
+		}},
 	}
 })
 
 // incomplete is a hint for sentences that match a pattern.
 type incomplete struct {
 	pattern *regexp.Regexp
-	text    string
+	explain func(p lang.Printer, word string) string
 }
 
 // sentence is a user's description of a schedule, and the form that matches it.
@@ -118,10 +126,10 @@ func readSentence(text string, now time.Time) (string, error) {
 	}
 	for _, h := range hints() {
 		if found := match(h.pattern, text); found != nil {
-			return "", missingError(h.text, found["word"])
+			return "", hint{unclearError(func(p lang.Printer) string { return h.explain(p, found["word"]) })}
 		}
 	}
-	return "", Unknown{text}
+	return "", unknownError(text)
 }
 
 // match returns the named groups of a match. It returns nil if the text does not match.
@@ -145,13 +153,13 @@ func restError(f form, found map[string]string, rest string) error {
 	word := wantsTime().FindStringSubmatch(rest)
 	switch {
 	case f.timed && (rest == "" || rest == "at"):
-		return missingError("say at what time")
+		return hint{unclearError(func(p lang.Printer) string { return p.Text("job.no-time") })}
 	case f.timed && word != nil:
-		return unclearError("%q is no time of day", word[1])
+		return noTimeOfDay(word[1])
 	case found["dates"] != "" && strings.HasPrefix(rest, "of "):
-		return unclearError("only days of every month are understood")
+		return unclearError(func(p lang.Printer) string { return p.Text("job.monthly-only") })
 	}
-	return unclearError("I do not know what %q means there", rest)
+	return unclearError(func(p lang.Printer) string { return p.Text("job.unknown-words", rest) })
 }
 
 // cronLine returns a cron line for the times of day, days of the week and days of the month in a sentence.
@@ -163,7 +171,7 @@ func cronLine(s sentence) (string, error) {
 	var hours []int
 	for _, t := range times {
 		if t.minute != times[0].minute {
-			return "", unclearError("times of one schedule share their minute: make two of it")
+			return "", unclearError(func(p lang.Printer) string { return p.Text("job.different-minutes") })
 		}
 		hours = append(hours, t.hour)
 	}
@@ -195,7 +203,7 @@ func once(s sentence) (string, error) {
 		return "", err
 	}
 	if len(times) != 1 {
-		return "", unclearError("once is one time of day")
+		return "", unclearError(func(p lang.Printer) string { return p.Text("job.one-time") })
 	}
 	day := wallTime(s.now, s.now.Location())
 	switch next, date := s.found["next"], s.found["date"]; {
@@ -205,7 +213,7 @@ func once(s sentence) (string, error) {
 		day = day.AddDate(0, 0, (weekday(next)-int(day.Weekday())+6)%7+1)
 	case date != "":
 		if day, err = time.Parse(time.DateOnly, date); err != nil {
-			return "", unclearError("%q is no date", date)
+			return "", unclearError(func(p lang.Printer) string { return p.Text("job.no-date", date) })
 		}
 	}
 	return fmt.Sprintf("at %s %02d:%02d", day.Format(time.DateOnly), times[0].hour, times[0].minute), nil
@@ -245,7 +253,7 @@ func timesOf(text string) (times []timeOfDay, err error) {
 		hour, _ := strconv.Atoi(m[1]) // 0 for a word such as noon
 		minute, _ := strconv.Atoi("0" + m[2])
 		if minute > 59 || hour > 23 || m[3] != "" && (hour < 1 || hour > 12) {
-			return nil, wrongTimeError(strings.TrimSpace(m[0]))
+			return nil, wrongTime{noTimeOfDay(strings.TrimSpace(m[0]))}
 		}
 		if m[3] != "" {
 			hour %= 12
@@ -272,7 +280,7 @@ func spanOf(found map[string]string) (time.Duration, error) {
 	if text := found["duration"]; text != "" {
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			return 0, unclearError("%q is no interval", text)
+			return 0, unclearError(func(p lang.Printer) string { return p.Text("job.no-interval", text) })
 		}
 		return d, nil
 	}
@@ -289,11 +297,11 @@ func spanOf(found map[string]string) (time.Duration, error) {
 			continue
 		}
 		if time.Duration(n) > maxInterval/unit.of {
-			return 0, fmt.Errorf("%d %ss is longer than a year", n, name)
+			return 0, &lang.Error{Explain: func(p lang.Printer) string { return p.Text("job.over-a-year") }}
 		}
 		return time.Duration(n) * unit.of, nil
 	}
-	return 0, unclearError("%q is no unit of time", name)
+	return 0, unclearError(func(p lang.Printer) string { return p.Text("job.no-unit", name) })
 }
 
 // FormatInterval formats a duration without trailing zeros: 2h, not 2h0m0s.

@@ -3,6 +3,8 @@ package schedule
 import (
 	"fmt"
 	"time"
+
+	"ductor/lang"
 )
 
 // CheckQuiet returns an error unless its arguments are valid and different times of day, such as "22:00" and "07:00".
@@ -11,9 +13,9 @@ func CheckQuiet(from, to string) error {
 	end, errTo := time.Parse("15:04", to)
 	switch {
 	case errFrom != nil || errTo != nil:
-		return fmt.Errorf("quiet hours are two times of day such as 22:00 and 07:00, not %q and %q", from, to)
+		return &lang.Error{Explain: func(p lang.Printer) string { return p.Text("job.bad-quiet", from, to) }}
 	case start.Equal(end):
-		return fmt.Errorf("quiet hours from %s to %s leave no time to run", from, to)
+		return &lang.Error{Explain: func(p lang.Printer) string { return p.Text("job.all-quiet", from, to) }}
 	}
 	return nil
 }

@@ -1,13 +1,14 @@
 package schedule
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 	_ "time/tzdata" // time zones, in case the machine has none
 
 	"github.com/robfig/cron/v3"
+
+	"ductor/lang"
 )
 
 // Limits of schedules. minInterval and maxInterval apply to "every", and MinGap is the minimum time between two runs of
@@ -18,39 +19,26 @@ const (
 	MinGap      = 10 * time.Second
 )
 
+// All errors of this package contain a *lang.Error, because users read them in the language of their chat.
+
 // ErrNever means that a schedule has no time in the future.
-var ErrNever = errors.New("no such time comes any more")
-
-// ErrInterval means that an interval is too short or too long, or has fractions of seconds.
-var ErrInterval = errors.New("an interval is a minute to a year, in whole seconds")
-
-// ErrTooOften means that a cron line has times that are too close to each other.
-var ErrTooOften = errors.New("the times are too close to each other")
-
-// BadCron is an error about a text that is not a valid cron line.
-type BadCron struct {
-	Line string
-	Why  error // nil if the parser does not name the mistake
-}
-
-func (b *BadCron) Error() string {
-	text := fmt.Sprintf("%q is no cron line", b.Line)
-	if b.Why != nil {
-		text += ": " + b.Why.Error()
-	}
-	return text
-}
-
-func (b *BadCron) Unwrap() error { return b.Why }
+var ErrNever error = &lang.Error{Explain: func(p lang.Printer) string { return p.Text("job.never") }}
 
 // ErrPassed is an ErrNever for a schedule with a single time, which has passed.
-var ErrPassed error = passed{}
+var ErrPassed error = &lang.Error{Explain: func(p lang.Printer) string { return p.Text("job.passed") }, Kind: ErrNever}
 
-type passed struct{}
+var (
+	// errInterval means that an interval is too short or too long, or has fractions of seconds.
+	errInterval = &lang.Error{Explain: func(p lang.Printer) string { return p.Text("job.interval") }}
+	// errTooOften means that a cron line has times that are too close to each other.
+	errTooOften = &lang.Error{Explain: func(p lang.Printer) string {
+		return p.Text("job.too-often", p.Span(MinGap))
+	}}
+)
 
-func (passed) Error() string { return "that time has passed; change the schedule" }
-
-func (passed) Unwrap() error { return ErrNever }
+func noCron(line string) error {
+	return &lang.Error{Explain: func(p lang.Printer) string { return p.Text("job.no-cron", line) }}
+}
 
 // Schedule computes the times at which something is due.
 type Schedule interface {
@@ -89,10 +77,10 @@ type every struct {
 func parseEvery(text string, anchor time.Time) (Schedule, error) {
 	step, err := time.ParseDuration(text)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no interval such as 90m or 2h", text)
+		return nil, &lang.Error{Explain: func(p lang.Printer) string { return p.Text("job.no-interval", text) }}
 	}
 	if step < minInterval || step > maxInterval || step%time.Second != 0 {
-		return nil, fmt.Errorf("%w, and not %s", ErrInterval, step)
+		return nil, errInterval
 	}
 	return every{step, anchor.Truncate(time.Second)}, nil
 }
@@ -119,7 +107,7 @@ func parseAt(text string, loc *time.Location) (Schedule, error) {
 			return at(instant(local, loc)), nil
 		}
 	}
-	return nil, fmt.Errorf("%q is no moment such as 2026-11-22 08:00", text)
+	return nil, &lang.Error{Explain: func(p lang.Printer) string { return p.Text("job.no-moment", text) }}
 }
 
 func (a at) Next(t time.Time) time.Time {
@@ -161,20 +149,20 @@ func parseCron(line string, loc *time.Location) (Schedule, error) {
 	parser := cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow |
 		cron.Descriptor)
 	if _, _, again := cutZone(line); again || line == "" {
-		return nil, errors.New("a cron line has five or six fields")
+		return nil, noCron(line)
 	}
 	parsed, err := parser.Parse(line)
 	if err != nil {
-		return nil, &BadCron{line, err}
+		return nil, fmt.Errorf("%w (%w)", noCron(line), err) // the log shows the mistake that the parser names
 	}
 	spec, ok := parsed.(*cron.SpecSchedule)
 	if !ok {
-		return nil, &BadCron{Line: line}
+		return nil, noCron(line)
 	}
 	const star = 1 << 63
 	for _, bits := range []uint64{spec.Second, spec.Minute, spec.Hour, spec.Dom, spec.Month, spec.Dow} {
 		if bits&^star == 0 {
-			return nil, &BadCron{line, errors.New("a field of it is empty")}
+			return nil, noCron(line)
 		}
 	}
 	if spec.Hour&star != 0 {
@@ -209,7 +197,7 @@ func Once(s Schedule) bool {
 func Zone(name string) (*time.Location, error) {
 	loc, err := time.LoadLocation(name)
 	if err != nil || name == "" || name == "Local" {
-		return nil, fmt.Errorf("%q is no time zone such as Europe/Paris", name)
+		return nil, &lang.Error{Explain: func(p lang.Printer) string { return p.Text("job.no-zone", name) }}
 	}
 	return loc, nil
 }
@@ -225,8 +213,8 @@ func Check(s Schedule, now time.Time) error {
 	}
 	for range 8 {
 		next := s.Next(last)
-		if gap := next.Sub(last); !next.IsZero() && gap < MinGap {
-			return fmt.Errorf("%w: it would run again after %s; leave at least %s", ErrTooOften, gap, MinGap)
+		if !next.IsZero() && next.Sub(last) < MinGap {
+			return errTooOften
 		}
 		if last = next; next.IsZero() {
 			break

@@ -2,11 +2,12 @@ package schedule
 
 import (
 	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 	"sync"
 	"time"
+
+	"ductor/lang"
 )
 
 // Spec is a schedule that a user wrote, converted to a line for Parse.
@@ -23,22 +24,20 @@ func (s Spec) Split() (line, zone string) {
 	return s.Line, s.Zone
 }
 
-// ErrUnclear means that ParseSentence does not understand a text, or that the text is ambiguous. The message contains
-// examples.
-var ErrUnclear = errors.New("say it like " + Examples + `, or as a cron line such as "30 8 * * 1-5"`)
+// ErrUnclear means that ParseSentence does not understand a text, or that the text is ambiguous. The *lang.Error around
+// it contains examples.
+var ErrUnclear = errors.New("unclear")
 
-// Examples lists sentences that ParseSentence understands.
-const Examples = `"every weekday at 8:30", "every 2 hours", "on mondays and fridays at 7", ` +
+// examples lists sentences that ParseSentence understands.
+const examples = `"every weekday at 8:30", "every 2 hours", "on mondays and fridays at 7", ` +
 	`"daily at 07:00 Europe/Paris", "on the 1st at 9:00", "tomorrow at 9", "in 20 minutes"`
 
-// Unknown is an ErrUnclear about a text that looks like no schedule at all.
-type Unknown struct{ Text string }
-
-func (u Unknown) Error() string {
-	return fmt.Sprintf("I do not know when %q is; %v", u.Text, ErrUnclear)
+// unknownError returns an ErrUnclear about a text that looks like no schedule at all.
+func unknownError(text string) error {
+	return &lang.Error{
+		Explain: func(p lang.Printer) string { return p.Text("job.unknown-time", text, examples) }, Kind: ErrUnclear,
+	}
 }
-
-func (u Unknown) Unwrap() error { return ErrUnclear }
 
 // hint is an ErrUnclear that names the missing part of a schedule.
 type hint struct{ error }
@@ -50,12 +49,15 @@ type wrongTime struct{ error }
 
 func (w wrongTime) Unwrap() error { return w.error }
 
-func wrongTimeError(word string) error { return wrongTime{unclearError("%q is no time of day", word)} }
+func noTimeOfDay(word string) error {
+	return unclearError(func(p lang.Printer) string { return p.Text("job.no-time-of-day", word) })
+}
 
-func missingError(format string, args ...any) error { return hint{unclearError(format, args...)} }
-
-func unclearError(format string, args ...any) error {
-	return fmt.Errorf("%s; %w", fmt.Sprintf(format, args...), ErrUnclear)
+// unclearError returns an ErrUnclear. explain returns a sentence about the mistake.
+func unclearError(explain func(p lang.Printer) string) error {
+	return &lang.Error{
+		Explain: func(p lang.Printer) string { return p.Text("job.unclear", explain(p), examples) }, Kind: ErrUnclear,
+	}
 }
 
 // Limits of the text for ParseSentence.
@@ -69,15 +71,16 @@ const (
 func ParseSentence(text string, now time.Time, loc *time.Location) (Spec, error) {
 	words := strings.Fields(text)
 	if len(words) > sentenceWords || len(text) > sentenceBytes {
-		return Spec{}, unclearError("that is too long for a schedule")
+		return Spec{}, unclearError(func(p lang.Printer) string { return p.Text("job.long-schedule") })
 	}
 	zone := ""
 	if n := len(words); n > 0 && namesZone(words[n-1]) {
-		found, err := Zone(words[n-1])
+		zone = words[n-1]
+		found, err := Zone(zone)
 		if err != nil {
-			return Spec{}, unclearError("%s", err)
+			return Spec{}, unclearError(func(p lang.Printer) string { return p.Text("job.no-zone", zone) })
 		}
-		zone, loc, words = words[n-1], found, words[:n-1]
+		loc, words = found, words[:n-1]
 	}
 	line := strings.Join(words, " ")
 	if first, rest, cut := strings.Cut(line, " "); cut &&
@@ -123,7 +126,7 @@ func ParseRequest(text string, now time.Time, loc *time.Location) (Spec, string,
 		}
 	}
 	ends := wordEnds(text, sentenceWords)
-	why := error(Unknown{beginning(text, ends)})
+	why := unknownError(beginning(text, ends))
 	for i := len(ends) - 1; i >= 0; i-- {
 		said, err := ParseSentence(strings.TrimRight(text[:ends[i]], ":,"), now, loc)
 		if err == nil {

@@ -110,24 +110,24 @@ func TestSpansWhenClocksChange(t *testing.T) {
 // TestReasonIsOfTheClosestForm: the error is about the form that matched the most words.
 func TestReasonIsOfTheClosestForm(t *testing.T) {
 	for sentence, want := range map[string]string{
-		"soon":                      `I do not know when "soon" is`,
-		"every morning":             "say at what time",
-		"every friday":              "say at what time",
-		"every day at nine":         `"nine" is no time of day`,
-		"every 3 bananas":           `"banana" is no unit of time`,
-		"every 2 hours at 9":        `I do not know what "at 9" means there`,
-		"on friday at 9":            `"on friday" could mean once or always: say "next friday" or "every friday"`,
-		"on thurs at 9":             `"on thurs" could mean once or always: say "next thurs" or "every thurs"`,
-		"next week at 9":            `say the day, such as "next friday at 9"`,
-		"weekly":                    "say on which day of the week",
-		"monthly":                   `say on which day of the month, such as "on the 1st"`,
-		"on the 1st of june at 9":   "only days of every month are understood",
-		"every day at 9 and 17:30":  "times of one schedule share their minute: make two of it",
-		"tomorrow at 9 and 10":      "once is one time of day",
-		"every day at 9 and always": `"always" is no time of day`,
+		"soon":                      `I don't know when "soon" is`,
+		"every morning":             "Write at what time",
+		"every friday":              "Write at what time",
+		"every day at nine":         `"nine" isn't a time of day`,
+		"every 3 bananas":           `"banana" isn't a unit of time`,
+		"every 2 hours at 9":        `I don't know what "at 9" means there`,
+		"on friday at 9":            `"on friday" could mean once or always: write "next friday" or "every friday"`,
+		"on thurs at 9":             `"on thurs" could mean once or always: write "next thurs" or "every thurs"`,
+		"next week at 9":            `Write on which day, such as "next friday at 9"`,
+		"weekly":                    "Write on which day of the week",
+		"monthly":                   `Write on which day of the month, such as "on the 1st"`,
+		"on the 1st of june at 9":   "I only understand days of every month",
+		"every day at 9 and 17:30":  "All times of a job need the same minute; make two jobs",
+		"tomorrow at 9 and 10":      "A job that runs once needs exactly one time of day",
+		"every day at 9 and always": `"always" isn't a time of day`,
 	} {
 		_, err := schedule.ParseSentence(sentence, friday, time.UTC)
-		if !errors.Is(err, schedule.ErrUnclear) || !strings.HasPrefix(err.Error(), want+"; ") {
+		if !errors.Is(err, schedule.ErrUnclear) || !strings.HasPrefix(err.Error(), want+". ") {
 			t.Errorf("%q: %v, want %q", sentence, err, want)
 		}
 	}
@@ -182,14 +182,14 @@ func TestARequestIsWhenAndWhat(t *testing.T) {
 // TestARequestWithAWrongTime: the error names the wrong time, and not the schedule's missing part.
 func TestARequestWithAWrongTime(t *testing.T) {
 	for text, want := range map[string]string{
-		"every day at 25:00 check the CI":     `"25:00" is no time of day`,
-		"tomorrow at 13pm check the CI":       `"13pm" is no time of day`,
-		"every friday at 9:75\ncheck the CI":  `"9:75" is no time of day`,
-		"every friday check the CI":           "say at what time",
-		"every day and 3 times check the tea": "say at what time",
+		"every day at 25:00 check the CI":     `"25:00" isn't a time of day`,
+		"tomorrow at 13pm check the CI":       `"13pm" isn't a time of day`,
+		"every friday at 9:75\ncheck the CI":  `"9:75" isn't a time of day`,
+		"every friday check the CI":           "Write at what time",
+		"every day and 3 times check the tea": "Write at what time",
 	} {
 		_, _, err := schedule.ParseRequest(text, friday, time.UTC)
-		if err == nil || !strings.HasPrefix(err.Error(), want+"; ") {
+		if err == nil || !strings.HasPrefix(err.Error(), want+". ") {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}

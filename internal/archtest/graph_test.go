@@ -166,7 +166,7 @@ var imports = map[string][]string{
 		"internal/memory", "internal/proctree", "internal/runner/fdstore", "internal/runner/fork",
 		"internal/runner/inotify", "internal/runner/journal",
 	},
-	"orchestrator/approval": {"orchestrator", "cli", "cli/tools", "internal/rooted", "internal/secrets"},
+	"orchestrator/approval": {"orchestrator", "cli", "cli/tools", "internal/rooted", "internal/secrets", "lang"},
 	"orchestrator/conversation": {"internal/growstack", "cli/tools", "lang", "orchestrator", "orchestrator/approval",
 		"orchestrator/circuit", "orchestrator/handoff", "orchestrator/later", "orchestrator/retry",
 		"orchestrator/sessions", "orchestrator/side", "orchestrator/spending", "orchestrator/steps",

@@ -47,6 +47,9 @@ var notForUsers = []string{
 	"2 Jan 15:04",
 }
 
+// explained are files whose errors the form of a job shows: each contains a *lang.Error instead of an English text.
+var explained = []string{"heartbeat/job.go", "heartbeat/schedule/", "orchestrator/approval/pattern.go"}
+
 // catalogueText is a text of the catalogue.
 type catalogueText struct {
 	forms  []string       // one form, or the plural forms
@@ -319,6 +322,10 @@ var (
 // checkLiteral fails for a text outside of the catalogue.
 func (c *textChecker) checkLiteral(lit *ast.BasicLit, parents []ast.Node) {
 	s, err := strconv.Unquote(lit.Value)
+	file := path.Join(c.pkg.path, filepath.Base(c.pkg.fset.Position(lit.Pos()).Filename))
+	if err == nil && reads.MatchString(s) && c.isExplainedError(file, parents) {
+		c.errorf(lit, "the form of a job shows the error %s: return a *lang.Error", lit.Value)
+	}
 	if err != nil || !reads.MatchString(s) || slices.Contains(untranslated, c.pkg.path) ||
 		slices.Contains(silent, c.pkg.path) || !c.isChatPackage() {
 		return
@@ -337,12 +344,20 @@ func (c *textChecker) checkLiteral(lit *ast.BasicLit, parents []ast.Node) {
 			}
 		}
 	}
-	file := path.Join(c.pkg.path, filepath.Base(c.pkg.fset.Position(lit.Pos()).Filename))
 	if !slices.ContainsFunc(notForUsers, func(known string) bool {
 		return file == known || strings.HasPrefix(s, known)
 	}) {
 		c.errorf(lit, "%s reads like a text for users: say it with the catalogue of package lang", lit.Value)
 	}
+}
+
+// isExplainedError reports whether a literal with these parents is the text of an error in one of the explained files.
+func (c *textChecker) isExplainedError(file string, parents []ast.Node) bool {
+	return slices.ContainsFunc(explained, func(prefix string) bool { return strings.HasPrefix(file, prefix) }) &&
+		slices.ContainsFunc(parents, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			return ok && slices.Contains([]string{"fmt.Errorf", "errors.New"}, c.function(call))
+		})
 }
 
 // isConfigCheck reports whether a method reports mistakes of the configuration, which is in English.

@@ -20,6 +20,8 @@ const (
 	(SELECT count(*) FROM job_runs r WHERE r.job = j.id AND r.told = 0 AND r.` + openRun + `),
 	coalesce((SELECT r.id FROM job_runs r WHERE r.job = j.id AND r.state NOT IN ('waiting', 'asked') ORDER BY r.seq DESC
 	LIMIT 1), ''),
+	coalesce((SELECT r.id FROM job_runs r WHERE r.job = j.id AND r.told = 0 AND r.` + openRun + ` ORDER BY r.seq
+	LIMIT 1), ''),
 	EXISTS (SELECT 1 FROM turns t WHERE t.id = j.shown)`
 )
 
@@ -60,7 +62,7 @@ func (db *DB) Jobs(ctx context.Context) ([]orchestrator.JobStatus, error) {
 
 type statusRow struct {
 	orchestrator.JobStatus
-	last string
+	last, oldest string // IDs of runs; empty for none
 }
 
 func (db *DB) jobStatuses(ctx context.Context, query string, args ...any) ([]orchestrator.JobStatus, error) {
@@ -70,19 +72,27 @@ func (db *DB) jobStatuses(ctx context.Context, query string, args ...any) ([]orc
 	}
 	var all []orchestrator.JobStatus
 	for _, row := range rows {
-		if row.last != "" {
-			last, err := sqlite.One(ctx, db.file, scan(runFields),
-				`SELECT `+runColumns+` FROM job_runs WHERE id = ?`, row.last)
-			if err != nil && !errors.Is(err, sql.ErrNoRows) { // the job may have been deleted since the first query
-				return nil, err
-			}
-			if err == nil {
-				row.Last = &last
-			}
+		if row.Last, err = db.runOf(ctx, row.last); err != nil {
+			return nil, err
+		}
+		if row.Oldest, err = db.runOf(ctx, row.oldest); err != nil {
+			return nil, err
 		}
 		all = append(all, row.JobStatus)
 	}
 	return all, nil
+}
+
+// runOf returns a run of a job. It returns nil if id is empty, or if a user has just deleted the job.
+func (db *DB) runOf(ctx context.Context, id string) (*orchestrator.JobRun, error) {
+	if id == "" {
+		return nil, nil
+	}
+	r, err := sqlite.One(ctx, db.file, scan(runFields), `SELECT `+runColumns+` FROM job_runs WHERE id = ?`, id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return &r, err
 }
 
 func (db *DB) RecordRuns(
@@ -177,7 +187,7 @@ func scanStatus(row sqlite.Row) (s statusRow, err error) {
 	var enabled, shown bool
 	err = row.Scan(&j.ID, &j.Conversation.Chat, &j.Conversation.Topic, &enabled, &spec, timeColumn{&j.Created},
 		timeColumn{&s.Next}, timeColumn{&s.Planned},
-		&s.Digest, &s.Shown, &s.Same, &s.Runs, &s.CostUSD, &s.Open, &s.last, &shown)
+		&s.Digest, &s.Shown, &s.Same, &s.Runs, &s.CostUSD, &s.Open, &s.last, &s.oldest, &shown)
 	if err == nil {
 		err = decodeJob(spec, j)
 	}

@@ -71,7 +71,7 @@ func TestJobs(t *testing.T) {
 	must(t, db.EnqueueTurn(ctx, newTurn("t1")))
 	want := orchestrator.JobStatus{Job: j, Next: next, Planned: noon,
 		JobResult: result, Runs: 1, CostUSD: 0.5,
-		Last: &r, Open: 2}
+		Last: &r, Open: 2, Oldest: &runs[1]}
 	same(t, "after a run", get[orchestrator.JobStatus](t)(db.Job(ctx, "j1")), want)
 	same(t, "not told", len(get[[]orchestrator.JobRun](t)(db.OpenRuns(ctx))), 3)
 	must(t, db.MarkNotified(ctx, "r1"))

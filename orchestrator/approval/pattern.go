@@ -1,11 +1,11 @@
 package approval
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -16,10 +16,10 @@ type pattern struct {
 	open    bool   // any plain words may follow the command; see plainWords
 }
 
-// CheckRights returns an error if the rights of a job are invalid. The error is meant for the author of the job.
+// CheckRights returns a *lang.Error for the author of a job if the rights of the job are invalid.
 func CheckRights(r orchestrator.Rights) error {
 	if r.Mode != "" && !slices.Contains(cli.PermissionModes(), r.Mode) {
-		return fmt.Errorf("there is no permission mode %q", r.Mode)
+		return invalid(func(p lang.Printer) string { return p.Text("job.no-mode", string(r.Mode)) })
 	}
 	for _, rule := range r.Rules {
 		if _, err := parsePattern(rule); err != nil {
@@ -29,23 +29,23 @@ func CheckRights(r orchestrator.Rights) error {
 	return nil
 }
 
+func invalid(explain func(p lang.Printer) string) error { return &lang.Error{Explain: explain} }
+
 func parsePattern(text string) (pattern, error) {
 	tool, rest, with := strings.Cut(text, "(")
 	p := pattern{tool: tool}
 	switch {
 	case tool == "" || strings.ContainsAny(tool, " \t)*"):
-		return pattern{}, fmt.Errorf(`%q should be a tool such as "WebFetch", or one with a command such as `+
-			`"Bash(git status *)"`, text)
+		return pattern{}, invalid(func(p lang.Printer) string { return p.Text("job.no-rule", text) })
 	case tool == cli.PlanTool:
-		return pattern{}, fmt.Errorf("a plan is always shown: no rule allows %s", cli.PlanTool)
+		return pattern{}, invalid(func(p lang.Printer) string { return p.Text("job.plan-rule", cli.PlanTool) })
 	case !with:
 		return p, nil
 	}
 	command, closed := strings.CutSuffix(rest, ")")
 	p.command, p.open = strings.CutSuffix(command, " *")
 	if !closed || !plainCommand(p.command) {
-		return pattern{}, fmt.Errorf("%q should have one command of plain words in its parentheses: "+
-			"no quotes, variables, wildcards or second commands", text)
+		return pattern{}, invalid(func(p lang.Printer) string { return p.Text("job.bad-rule-command", text) })
 	}
 	return p, nil
 }
