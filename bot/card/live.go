@@ -105,7 +105,7 @@ func (c *card) postCall(post bool) {
 		return
 	}
 	c.cards.opts.Outbox.Go(context.Background(), outbox.Call{
-		Chat: outbox.ChatOf(c.turn.Prompt.Conversation.Chat), Delivery: outbox.Newest, Priority: c.priority(),
+		Chat: outbox.ChatOf(c.messages.where().Chat), Delivery: outbox.Newest, Priority: c.priority(),
 		Key: cardKey(c.turn.ID), Run: c.makeCall,
 	}, c.callEnded)
 }
