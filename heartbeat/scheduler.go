@@ -59,7 +59,7 @@ type Scheduler struct {
 	// advances them.
 	mu sync.Mutex
 
-	logged struct{ fire, advance lastError } // only Tick uses them
+	failed struct{ fire, advance lastError } // only Tick uses them
 }
 
 // New returns a Scheduler. It starts no runs before Run is called.
@@ -97,9 +97,11 @@ func (s *Scheduler) Poke() {
 func (s *Scheduler) Tick(ctx context.Context) time.Duration {
 	fireErr := s.fireAll(ctx)
 	left, advanceErr := s.advanceRuns(ctx)
-	if ctx.Err() == nil {
-		s.logged.fire.log(s.log, "start due jobs", fireErr)
-		s.logged.advance.log(s.log, "advance runs of jobs", advanceErr)
+	if s.failed.fire.changed(fireErr) && ctx.Err() == nil {
+		s.log.Error("start due jobs", "err", fireErr)
+	}
+	if s.failed.advance.changed(advanceErr) && ctx.Err() == nil {
+		s.log.Error("advance runs of jobs", "err", advanceErr)
 	}
 	return s.untilNext(ctx, left)
 }
@@ -108,15 +110,13 @@ func (s *Scheduler) Tick(ctx context.Context) time.Duration {
 // it logs an error only if the error is new.
 type lastError string
 
-func (l *lastError) log(to *slog.Logger, step string, err error) {
-	text := lastError("")
-	if err != nil {
-		text = lastError(err.Error())
+// changed records err, and reports whether it is an error other than the last one.
+func (l *lastError) changed(err error) bool {
+	last := *l
+	if *l = ""; err != nil {
+		*l = lastError(err.Error())
 	}
-	if err != nil && text != *l {
-		to.Error(step, "err", err)
-	}
-	*l = text
+	return err != nil && *l != last
 }
 
 // untilNext returns the time until the next event of a job or a run, at most Options.Poll.
