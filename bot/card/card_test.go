@@ -287,7 +287,7 @@ func TestCardSaysThatItThinksOnlyAfterSilence(t *testing.T) {
 	})
 }
 
-// A message whose request panics may be in the chat. It is not sent again, and a notice says that it may be missing.
+// A message whose request panics may be in the chat. It is not sent again, and a notice warns the user.
 func TestCardOfAMessageWhoseRequestPanics(t *testing.T) {
 	withRig(t, func(s *rig) {
 		first := true

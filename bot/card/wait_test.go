@@ -28,7 +28,7 @@ func TestWhyTheModelIsAskedAgain(t *testing.T) {
 // before it changes.
 func TestTheClockOfAReasonRunsBeforeStatusAfter(t *testing.T) {
 	for want, ev := range map[string]cli.Status{
-		"⏳ the sandbox is being prepared… 10 s":           {Kind: cli.StatusWaiting, Detail: "the sandbox is being prepared"},
+		"⏳ preparing… 10 s":                               {Kind: cli.StatusWaiting, Detail: "preparing"},
 		"🔁 asking the model's API again… overloaded 10 s": {Kind: cli.StatusRetrying, Detail: "overloaded"},
 	} {
 		withRig(t, func(s *rig) {

@@ -171,7 +171,7 @@ func TestNoticeOutcomes(t *testing.T) {
 	}
 }
 
-func TestNoticesThatCouldNotBeRecordedAreTriedAgain(t *testing.T) {
+func TestANoticeThatCouldNotBeRecordedIsTriedAgain(t *testing.T) {
 	withRig(t, func(o *rig) {
 		ids := []string{o.post(1, "x"), o.post(2, "x"), o.post(3, "x")}
 		o.journal.Full.Store(true)

@@ -129,7 +129,8 @@ func TestConnectPausesBetweenAttempts(t *testing.T) {
 	}
 	t.Run("it exits", func(t *testing.T) {
 		starts := filepath.Join(t.TempDir(), "starts")
-		prepare(t, Options{Command: []string{"/bin/sh", "-c", `printf x >>"$0"`, starts}, Program: "/bin/sh"}, t.TempDir())
+		shell := []string{"/bin/sh", "-c", `printf x >>"$0"`, starts}
+		prepare(t, Options{Command: shell, Program: shell[0]}, t.TempDir())
 		if data, _ := os.ReadFile(starts); len(data) > allowed {
 			t.Errorf("%d runners were started in a second", len(data))
 		}
