@@ -1,18 +1,52 @@
 package heartbeat_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"ductor/heartbeat"
 	"ductor/heartbeat/schedule"
 	"ductor/orchestrator"
 )
 
 var errCrash = errors.New("killed here")
+
+// A job that cannot be stored on a full disk is logged once, not at each attempt. The next time that the disk is full,
+// it is logged again.
+func TestAJobThatCannotBeStoredIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logs bytes.Buffer
+		h := newRig(t, friday, func(o *heartbeat.Options) { o.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
+		h.add(t, "every 5m")
+		full := func(op string) error {
+			if op == "record" {
+				return orchestrator.ErrDiskFull
+			}
+			return nil
+		}
+		for i := range 2 {
+			h.store.before = full
+			h.start(t)
+			time.Sleep(time.Hour)
+			h.stop()
+			if n := strings.Count(logs.String(), "start due jobs"); n != i+1 {
+				t.Errorf("%d lines in the log:\n%s", n, &logs)
+			}
+			h.store.before = nil
+			h.start(t)
+			time.Sleep(time.Hour)
+			h.stop()
+		}
+	})
+}
 
 // TestNothingTwiceAndNothingLost kills ductor at any step, before or after the step took effect, and lets it sleep for
 // any time. Under all policies, each run is submitted at most once, every end is reported, and every time is accounted

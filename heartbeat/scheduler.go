@@ -58,6 +58,8 @@ type Scheduler struct {
 	// wait for conversations, and a conversation may call AddJob or DeleteJob. Runs need no lock, because only Tick
 	// advances them.
 	mu sync.Mutex
+
+	failed struct{ fire, advance lastError } // only Tick uses them
 }
 
 // New returns a Scheduler. It starts no runs before Run is called.
@@ -93,14 +95,28 @@ func (s *Scheduler) Poke() {
 // Tick does everything that is due. It returns the time until the next call, at most Options.Poll. Run calls Tick. Do not
 // call Tick from several goroutines.
 func (s *Scheduler) Tick(ctx context.Context) time.Duration {
-	if err := s.fireAll(ctx); err != nil && ctx.Err() == nil {
-		s.log.Error("start due jobs", "err", err)
+	fireErr := s.fireAll(ctx)
+	left, advanceErr := s.advanceRuns(ctx)
+	if s.failed.fire.changed(fireErr) && ctx.Err() == nil {
+		s.log.Error("start due jobs", "err", fireErr)
 	}
-	left, err := s.advanceRuns(ctx)
-	if err != nil && ctx.Err() == nil {
-		s.log.Error("advance runs of jobs", "err", err)
+	if s.failed.advance.changed(advanceErr) && ctx.Err() == nil {
+		s.log.Error("advance runs of jobs", "err", advanceErr)
 	}
 	return s.untilNext(ctx, left)
+}
+
+// lastError is the text of a step's last error, or "" after a success. Tick repeats a failed step every few seconds, so
+// it logs an error only if the error is new.
+type lastError string
+
+// changed records err, and reports whether it is an error other than the last one.
+func (l *lastError) changed(err error) bool {
+	last := *l
+	if *l = ""; err != nil {
+		*l = lastError(err.Error())
+	}
+	return err != nil && *l != last
 }
 
 // untilNext returns the time until the next event of a job or a run, at most Options.Poll.

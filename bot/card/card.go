@@ -266,7 +266,7 @@ func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
 		return c.cards.strip(ctx, c.messages)
 	}
 	content := c.outcome(o)
-	c.cards.opts.Outbox.Retract(outbox.ChatOf(c.turn.Prompt.Conversation.Chat), cardKey(c.turn.ID))
+	c.cards.opts.Outbox.Retract(outbox.ChatOf(c.messages.where().Chat), cardKey(c.turn.ID))
 	if err := c.cards.conclude(ctx, c.messages, content); err != nil {
 		return err
 	}

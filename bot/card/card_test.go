@@ -287,6 +287,29 @@ func TestCardSaysThatItThinksOnlyAfterSilence(t *testing.T) {
 	})
 }
 
+// A message whose request panics may be in the chat. It is not sent again, and a notice warns the user.
+func TestCardOfAMessageWhoseRequestPanics(t *testing.T) {
+	withRig(t, func(s *rig) {
+		first := true
+		s.chat.Seen = func(render.Text) {
+			if first {
+				first = false
+				panic("a defect")
+			}
+		}
+		c := s.newCard()
+		c.Show(cli.TextDelta{Text: "Hello."})
+		time.Sleep(time.Second)
+		s.finish(c, orchestrator.Outcome{Text: "Hello."})
+		if n := s.chat.Count("send"); n != 2 {
+			t.Errorf("%d messages were sent, want the answer and a notice", n)
+		}
+		if got := s.chat.Text(); !strings.HasPrefix(got, "⚠️ The connection broke") {
+			t.Errorf("the chat shows %q", got)
+		}
+	})
+}
+
 func TestCardManyToolsStayCompact(t *testing.T) {
 	withRig(t, func(s *rig) {
 		c := s.newCard()

@@ -85,6 +85,28 @@ func TestADraftDoesNotFadeWhileATurnRuns(t *testing.T) {
 	})
 }
 
+// While drafts fail, the pauses between the attempts grow, even if the last draft that the chat showed has faded.
+func TestAFadedDraftThatFailsIsRepeatedMoreAndMoreSlowly(t *testing.T) {
+	inDrafts(t, telegram.Limits{}, func(s *simRig, chat *telegram.Chat) {
+		c := s.open(chat, 0)
+		c.Show(cli.TextDelta{Text: "I look."})
+		time.Sleep(time.Second)
+		fault := s.srv.Inject(telegram.Fault{Method: "sendMessageDraft", Kind: telegram.BadGateway, Times: 10_000})
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if n := fault.Hits(); n < 5 || n > 25 {
+			t.Errorf("%d attempts in ten minutes", n)
+		}
+		fault.Remove()
+		time.Sleep(2 * slowestRetry)
+		synctest.Wait()
+		if v := chat.View(); len(v.Drafts) != 1 {
+			t.Errorf("the drafts are %+v", v.Drafts)
+		}
+		s.finish(c, "I look.")
+	})
+}
+
 // A turn can wait for its user for longer than a draft is shown. So the text until then becomes a message, and stays
 // one.
 func TestADraftBecomesAMessageWhenTheTurnWaitsForItsUser(t *testing.T) {

@@ -52,27 +52,33 @@ func (c *card) armLocked(now time.Time) {
 	c.alarm.set(next, now)
 }
 
-// dueLocked returns the time at which the card next needs an edit, or false if no edit is planned.
+// dueLocked returns the time at which the card next needs an edit, or false if no edit is planned. Some content changes
+// without an event, for example the running time of a tool.
 func (c *card) dueLocked() (time.Time, bool) {
-	at, ok := c.changesLocked()
-	if fades, shown := c.draftExpiresLocked(); shown && (!ok || fades.Before(at)) {
-		return fades, true
-	}
-	return at, ok
-}
-
-// changesLocked returns the time of the next change of the card's content, or false if no change is planned. Some
-// content changes without an event, for example the running time of a tool.
-func (c *card) changesLocked() (time.Time, bool) {
 	switch {
 	case c.past.replaying:
 		return c.past.quiet(), true
 	case c.pace.news != noNews:
-		return c.pace.due(), true
+		return c.pace.due(), true // the request for the news also repeats a draft
 	}
+	at, ok := c.passesLocked()
+	if fades, shown := c.draftExpiresLocked(); shown && (!ok || fades.Before(at)) {
+		at, ok = fades, true
+	}
+	return c.pace.notBefore(at), ok
+}
+
+// passesLocked returns the time at which the card's content changes without an event, or false if it does not.
+func (c *card) passesLocked() (time.Time, bool) {
 	if at, ok := c.doc.nextElapse(c.newestLocked()); ok {
-		return c.pace.notBefore(at), true
+		return at, true
 	}
+	return c.silenceLocked()
+}
+
+// silenceLocked returns the time at which the last line of the card changes because the agent is silent. It returns
+// false if the line does not depend on the silence.
+func (c *card) silenceLocked() (time.Time, bool) {
 	if c.doc.running > 0 || c.doc.wait.state == waitAsked || c.doc.wait.state == waitPaused {
 		return time.Time{}, false
 	}
@@ -80,7 +86,7 @@ func (c *card) changesLocked() (time.Time, bool) {
 	if waited, ok := c.doc.wait.nextClock(c.clockStep()); ok {
 		silence = waited
 	}
-	return c.pace.notBefore(c.pace.moved.Add(silence)), true
+	return c.pace.moved.Add(silence), true
 }
 
 func (c *card) clockStep() time.Duration {
@@ -105,7 +111,7 @@ func (c *card) postCall(post bool) {
 		return
 	}
 	c.cards.opts.Outbox.Go(context.Background(), outbox.Call{
-		Chat: outbox.ChatOf(c.turn.Prompt.Conversation.Chat), Delivery: outbox.Newest, Priority: c.priority(),
+		Chat: outbox.ChatOf(c.messages.where().Chat), Delivery: outbox.Newest, Priority: c.priority(),
 		Key: cardKey(c.turn.ID), Run: c.makeCall,
 	}, c.callEnded)
 }
@@ -148,9 +154,8 @@ func (c *card) makeCall(ctx context.Context) error {
 func (c *card) advanceUnlock(ctx context.Context) error {
 	now := time.Now()
 	c.doc.elapse(now, c.newestLocked())
-	if silent := now.Sub(c.pace.moved); c.pace.news == noNews && c.doc.running == 0 &&
-		silent >= c.cards.look().StatusAfter {
-		c.doc.silence(silent, c.clockStep())
+	if at, ok := c.silenceLocked(); ok && c.pace.news == noNews && !now.Before(at) {
+		c.doc.silence(now.Sub(c.pace.moved), c.clockStep())
 	}
 	c.pace.growing.show()
 	texts, rich := c.liveLocked(now)

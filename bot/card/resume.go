@@ -240,7 +240,7 @@ func (c *card) Leave(ctx context.Context) {
 // flush asks the outbox to show the pending changes now, and waits for the result.
 func (c *card) flush(ctx context.Context) error {
 	err := c.cards.opts.Outbox.Do(ctx, outbox.Call{
-		Chat: outbox.ChatOf(c.turn.Prompt.Conversation.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited,
+		Chat: outbox.ChatOf(c.messages.where().Chat), Delivery: outbox.Newest, Priority: outbox.Awaited,
 		Key: cardKey(c.turn.ID),
 		Run: func(ctx context.Context) error {
 			if err := c.recall(ctx); err != nil {

@@ -229,6 +229,40 @@ func TestCardGoesOnInGeneralWhenItsTopicIsGone(t *testing.T) {
 	})
 }
 
+// After a group became a supergroup, all requests of its cards share the pause that Telegram demands.
+func TestCardPausesInTheSupergroupThatItsGroupBecame(t *testing.T) {
+	withSimRig(t, telegram.Limits{}, func(s *simRig) {
+		group := s.srv.Group(-5, "Work")
+		c := s.open(group, 0)
+		c.Show(cli.TextDelta{Text: "One."})
+		time.Sleep(5 * time.Second)
+		now := group.Upgrade(-1005, s.srv.Person(9, "Anna"))
+		c.Show(cli.TextDelta{Text: " Two."})
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if last, _ := now.View().Last(); !strings.HasPrefix(last.Text, "One. Two.") {
+			t.Fatalf("the supergroup shows %q", last.Text)
+		}
+		limit := s.srv.Inject(telegram.Fault{Method: "editMessageText", Kind: telegram.TooMany, RetryAfter: 60})
+		c.Show(cli.TextDelta{Text: " Three."})
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if limit.Hits() != 1 {
+			t.Fatalf("%d edits were limited", limit.Hits())
+		}
+		before := len(s.srv.Calls(telegram.Methods("sendChatAction")))
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if n := len(s.srv.Calls(telegram.Methods("sendChatAction"))) - before; n > 0 {
+			t.Errorf("%d typing indicators in the pause", n)
+		}
+		s.finish(c, "One. Two. Three.")
+		if last, _ := now.View().Last(); last.Text != "One. Two. Three.\n\nopus" {
+			t.Errorf("in the end %q", last.Text)
+		}
+	})
+}
+
 func TestCardDeletedByAPersonComesBackOnce(t *testing.T) {
 	withSimRig(t, telegram.Limits{}, func(s *simRig) {
 		chat := s.chat(7)

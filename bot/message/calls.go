@@ -31,6 +31,11 @@ func (m *Message) Do(ctx context.Context, step Step, want Content) error {
 }
 
 func (m *Message) send(ctx context.Context, want Content) error {
+	keep := context.WithoutCancel(ctx)
+	defer func() {
+		m.endSending(keep, want)
+		m.forgetFiles(keep, want, m.State())
+	}()
 	if err := m.save(ctx, orchestrator.Sending, 0); err != nil {
 		m.mu.Lock()
 		m.row.State = orchestrator.Pending // the message was not sent
@@ -42,8 +47,6 @@ func (m *Message) send(ctx context.Context, want Content) error {
 	defer m.all.flights.end(chat)
 	id, err := m.call(ctx, want)
 	m.noteReachable(err)
-	keep := context.WithoutCancel(ctx)
-	defer func() { m.forgetFiles(keep, want, m.State()) }()
 	switch f := tgapi.FaultOf(err); f.Kind {
 	case tgapi.NoFault:
 		m.showed(want)
@@ -53,9 +56,7 @@ func (m *Message) send(ctx context.Context, want Content) error {
 		if m.mayResend(want) {
 			return errors.Join(err, m.save(keep, orchestrator.Pending, 0))
 		}
-		m.log.Warn("a message may or may not have arrived; it is not sent again", "err", err)
-		m.showed(want)
-		return m.save(keep, orchestrator.Unknown, 0)
+		return m.giveUp(keep, want, err)
 	case tgapi.ChatMoved:
 		m.moveTo(f.MovedTo)
 		return errors.Join(outbox.ErrOtherForm, m.save(keep, orchestrator.Pending, 0))
@@ -71,6 +72,26 @@ func (m *Message) send(ctx context.Context, want Content) error {
 	}
 	return errors.Join(err, m.save(keep, orchestrator.Pending, 0))
 }
+
+// giveUp records that the message may or may not be in the chat, and that it is not sent again.
+func (m *Message) giveUp(ctx context.Context, want Content, why error) error {
+	m.log.Warn("a message may or may not have arrived; it is not sent again", "err", why)
+	m.showed(want)
+	return m.save(ctx, orchestrator.Unknown, 0)
+}
+
+// endSending gives up the message if a panic ended the request to send it. Without this, the message would count as
+// being sent forever.
+func (m *Message) endSending(ctx context.Context, want Content) {
+	if m.State() != orchestrator.Sending {
+		return
+	}
+	if err := m.giveUp(ctx, want, errPanicked); err != nil {
+		m.log.Warn("record a message whose request panicked", "err", err)
+	}
+}
+
+var errPanicked = errors.New("the request panicked")
 
 // maxRepeats is the maximum number of times that a message is sent again because Telegram does not confirm it.
 const maxRepeats = 6

@@ -31,7 +31,7 @@ type Message struct {
 	writing sync.Mutex // held while writing to the database, so that an old state never replaces a newer one
 	mu      sync.Mutex
 	calls   calls
-	landed  func(err error) // if not nil, called in place of Spec.Called, also after an error; must then retry
+	landed  func(err error) // if not nil, called in place of Spec.Called, also after an error; must then log and retry
 	row     orchestrator.Message
 	storage storage
 	// shown is the fingerprint of the content in the chat. It is "" if ductor does not know this content, and the

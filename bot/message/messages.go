@@ -178,7 +178,7 @@ func (m *Message) called(p outbox.Priority, err error) {
 		m.calls.fails = 0
 	}
 	m.mu.Unlock()
-	if err != nil {
+	if err != nil && m.landed == nil {
 		m.log.Warn("the chat does not show a message as it is to be", "err", err)
 	}
 	switch {

@@ -19,25 +19,43 @@ import (
 // sent in the order in which they were stored.
 type owed struct {
 	wake  chan struct{} // capacity 1; a value means that messages were stored
-	stuck chan struct{} // capacity 1; a value means that sending failed, so Run must repeat collect later
+	stuck chan error    // capacity 1; the error of a message that was not sent, so that Run repeats collect later
 
 	mu      sync.Mutex
 	held    map[string]bool         // keys of messages that collect must skip: in the outbox, or not to be sent yet
 	arrival map[string]func(id int) // by the key of a message; called when the message was sent
+	pause   time.Duration           // pause after the last failed round; 0 if a message was sent since
+}
+
+// failed records a failed round, and returns the pause before the next one.
+func (o *owed) failed() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.pause = min(max(2*o.pause, owedRetry), owedRetryMax)
+	return o.pause
+}
+
+func (o *owed) succeeded() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.pause = 0
 }
 
 func newOwed() owed {
 	return owed{
-		wake: make(chan struct{}, 1), stuck: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), stuck: make(chan error, 1),
 		held: make(map[string]bool), arrival: make(map[string]func(int)),
 	}
 }
 
 const (
 	maxHeld     = 128
-	maxArrivals = 256             // limit for owed.arrival, in which functions for messages that are never sent stay
-	owedRetry   = 5 * time.Second // pause after an error of the database or outbox
+	maxArrivals = 256 // limit for owed.arrival, in which functions for messages that are never sent stay
 	lastCollect = 5 * time.Second
+
+	// Pauses after an error of the database or outbox. The pause doubles with each round in which no message is sent.
+	owedRetry    = 5 * time.Second
+	owedRetryMax = time.Minute
 )
 
 // Compose returns a message. The caller must store it in the same transaction as the event that caused the message, and
@@ -188,11 +206,11 @@ func (s *Messages) arrived(key string, id int) {
 }
 
 // Wake implements updates.Sender.
-func (s *Messages) Wake() { signal(s.owed.wake) }
+func (s *Messages) Wake() { signal(s.owed.wake, struct{}{}) }
 
-func signal(c chan<- struct{}) {
+func signal[T any](c chan<- T, value T) {
 	select {
-	case c <- struct{}{}:
+	case c <- value:
 	default:
 	}
 }
@@ -202,12 +220,23 @@ func signal(c chan<- struct{}) {
 func (s *Messages) Run(ctx context.Context) {
 	retry := time.NewTimer(0)
 	defer retry.Stop()
+	waits := true // retry is set
+	retryAfter := func(err error) {
+		if waits || ctx.Err() != nil {
+			return
+		}
+		pause := s.owed.failed()
+		s.log.Warn("stored messages were not sent", "err", err, "again_in", pause)
+		retry.Reset(pause)
+		waits = true
+	}
 	for {
 		select {
 		case <-s.owed.wake:
 		case <-retry.C:
-		case <-s.owed.stuck:
-			retry.Reset(owedRetry)
+			waits = false
+		case err := <-s.owed.stuck:
+			retryAfter(err)
 			continue
 		case <-ctx.Done():
 			// Collect a last time, because the newest stored messages may not be in the outbox yet.
@@ -218,9 +247,8 @@ func (s *Messages) Run(ctx context.Context) {
 			}
 			return
 		}
-		if err := s.collect(ctx); err != nil && ctx.Err() == nil {
-			s.log.Warn("collect messages", "err", err)
-			retry.Reset(owedRetry)
+		if err := s.collect(ctx); err != nil {
+			retryAfter(err)
 		}
 	}
 }
@@ -257,9 +285,10 @@ func (s *Messages) collect(ctx context.Context) error {
 		m.landed = func(err error) {
 			s.drop(row.Key)
 			if err == nil {
+				s.owed.succeeded()
 				s.Wake() // the outbox now has space for the next message
 			} else {
-				signal(s.owed.stuck) // tell Run to repeat collect later
+				signal(s.owed.stuck, err)
 			}
 		}
 		m.Update(priority)

@@ -23,6 +23,7 @@ type rig struct {
 	journal  *bottest.Journal
 	outbox   *outbox.Outbox
 	messages *Messages
+	logs     bottest.Log
 	stop     func()
 }
 
@@ -40,7 +41,7 @@ func withRig(t *testing.T, work func(o *rig)) {
 // open starts sending. stop ends it and drains the outbox.
 func (o *rig) open() {
 	o.outbox = bottest.NewOutbox()
-	o.messages = New(o.outbox, o.chat, o.journal, nil, slog.New(slog.DiscardHandler))
+	o.messages = New(o.outbox, o.chat, o.journal, nil, slog.New(&o.logs))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -172,15 +173,28 @@ func TestNoticeOutcomes(t *testing.T) {
 
 func TestANoticeThatCouldNotBeRecordedIsTriedAgain(t *testing.T) {
 	withRig(t, func(o *rig) {
-		id := o.post(1, "x")
+		ids := []string{o.post(1, "x"), o.post(2, "x"), o.post(3, "x")}
 		o.journal.Full.Store(true)
 		o.open()
 		time.Sleep(time.Hour)
 		o.wantText("") // without a journal entry about the sending, the message might be sent twice
+		if n := len(o.logs.Lines()); n == 0 || n > 65 {
+			t.Errorf("%d lines in the log of an hour, want one each round", n)
+		}
+		o.journal.Full.Store(false)
+		time.Sleep(owedRetryMax)
+		for _, id := range ids {
+			o.wantState(id, orchestrator.Sent)
+		}
+		o.post(1, "y")
+		o.journal.Full.Store(true)
+		o.messages.Wake()
+		time.Sleep(time.Second)
 		o.journal.Full.Store(false)
 		time.Sleep(owedRetry)
-		o.wantState(id, orchestrator.Sent)
-		o.wantText("x\n[Ok]")
+		if n := o.chat.Count("send"); n != 4 {
+			t.Errorf("%d messages were sent; the pause begins anew after a success", n)
+		}
 	})
 }
 

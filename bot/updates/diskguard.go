@@ -41,10 +41,10 @@ const (
 )
 
 // enter records the state of the disk. If the disk has a problem, enter notifies the bot's owner and the conversations
-// that are waiting for an answer.
-func (g *diskGuard) enter(ctx context.Context, state orchestrator.DiskState, why error) {
+// that are waiting for an answer. It returns false if the state has not changed.
+func (g *diskGuard) enter(ctx context.Context, state orchestrator.DiskState) bool {
 	if g.state == state {
-		return
+		return false
 	}
 	steady := g.state == orchestrator.DiskWorks && g.now().Sub(g.since) > diskSteady
 	first := g.notified == nil
@@ -54,9 +54,9 @@ func (g *diskGuard) enter(ctx context.Context, state orchestrator.DiskState, why
 		if !first {
 			g.log.Info("the disk works again; messages are taken again")
 		}
-		return
+		return true
 	case orchestrator.DiskFull:
-		g.log.Error("the disk is full; no message is taken until there is room", "err", why, "again_in", diskRetry)
+		g.log.Error("the disk is full; no message is taken until there is room", "again_in", diskRetry)
 	case orchestrator.DiskFailed:
 		g.log.Error("the disk under the database reports an error; ductor ends, to be started again")
 	}
@@ -65,6 +65,7 @@ func (g *diskGuard) enter(ctx context.Context, state orchestrator.DiskState, why
 		g.answered = make(map[int64]bool)
 	}
 	g.notify(g.waiting(ctx)...)
+	return true
 }
 
 func (g *diskGuard) notifySenders(updates []orchestrator.Update) {

@@ -117,7 +117,7 @@ func (p *Poller) next(ctx context.Context) (wait time.Duration, fatal error) {
 	state, changed := p.journal.Disk()
 	switch state {
 	case orchestrator.DiskFailed:
-		p.guard.enter(ctx, state, nil)
+		p.guard.enter(ctx, state)
 		return 0, orchestrator.ErrDiskFailed
 	case orchestrator.DiskDamaged:
 		p.log.Error("the database is damaged; ductor starts again, and moves it aside")
@@ -125,7 +125,7 @@ func (p *Poller) next(ctx context.Context) (wait time.Duration, fatal error) {
 	case orchestrator.DiskFull:
 		return p.awaitRoom(ctx)
 	}
-	p.guard.enter(ctx, state, nil)
+	p.guard.enter(ctx, state)
 	if err := p.takeUpUnfinished(ctx); err != nil {
 		return 0, err
 	}
@@ -135,14 +135,16 @@ func (p *Poller) next(ctx context.Context) (wait time.Duration, fatal error) {
 	return p.pollOnce(ctx)
 }
 
-// awaitRoom checks whether a full disk has space again. If the disk is still full, awaitRoom reads new updates only to
+// awaitRoom checks whether a full disk has space again, unless the disk has just become full: writes may fail although
+// the check succeeds, so each check follows a pause. If the disk is still full, awaitRoom reads new updates only to
 // notify their senders of the problem. It does not acknowledge these updates.
 func (p *Poller) awaitRoom(ctx context.Context) (wait time.Duration, fatal error) {
-	err := p.journal.RetryDisk(ctx)
-	if state, _ := p.journal.Disk(); err == nil || state != orchestrator.DiskFull {
-		return 0, nil
+	if !p.guard.enter(ctx, orchestrator.DiskFull) {
+		_ = p.journal.RetryDisk(ctx) // Disk returns the result
+		if state, _ := p.journal.Disk(); state != orchestrator.DiskFull {
+			return 0, nil
+		}
 	}
-	p.guard.enter(ctx, orchestrator.DiskFull, err)
 	updates, err := p.poll(ctx, 0)
 	if ctx.Err() != nil {
 		return 0, nil

@@ -193,6 +193,32 @@ func TestPollDoesNotAcknowledgeWhatIsNotOnTheDisk(t *testing.T) {
 	})
 }
 
+// refillingDisk has room for the check, and none for an update.
+type refillingDisk struct{ *bottest.Inbox }
+
+func (d refillingDisk) AppendUpdates(context.Context, []orchestrator.Update) ([]orchestrator.Update, error) {
+	d.SetDisk(orchestrator.DiskFull)
+	return nil, orchestrator.ErrDiskFull
+}
+
+func (d refillingDisk) RetryDisk(context.Context) error {
+	d.SetDisk(orchestrator.DiskWorks)
+	return nil
+}
+
+// A disk that becomes full again with each update does not make the poller repeat its requests without a pause.
+func TestPollPausesWhileADiskRefills(t *testing.T) {
+	polling(t, func(t *testing.T) {
+		r := newPollRig(slices.Repeat([]func(*http.Request) (*http.Response, error){updatesOf(10)}, 1000)...)
+		r.Poller.journal = refillingDisk{r.journal}
+		r.guard.concerns = func(orchestrator.Update) (concern, bool) { return concern{}, false }
+		_ = r.play(t, 2*time.Minute)
+		if n := len(r.api.asked); n < 20 || n > 30 {
+			t.Errorf("%d polls in two minutes", n)
+		}
+	})
+}
+
 func TestPollTakesUpTheJournalFirst(t *testing.T) {
 	polling(t, func(t *testing.T) {
 		r := newPollRig(updatesOf(5, 6, 7, 8))

@@ -304,13 +304,17 @@ func (p *pool) closeOnce(e *pooled) error {
 // closeWait returns how long a provider may take to end a turn or a session.
 func (p *pool) closeWait() time.Duration { return p.opts.Grace + cli.StopSlack }
 
-// closeAgain is the pause between two attempts to close a session.
-const closeAgain = 30 * time.Second
+// Pauses between two attempts to close a session. The pause doubles with each attempt.
+const (
+	closeAgain     = 30 * time.Second
+	closeAgainMost = time.Hour
+)
 
 // awaitDead waits for the end of a process whose session could not be closed. It tries to close the session again until
 // the service ends.
 func (p *pool) awaitDead(e *pooled, process cli.Process) {
-	again := time.NewTicker(closeAgain)
+	pause := closeAgain
+	again := time.NewTimer(pause)
 	defer again.Stop()
 	for {
 		select {
@@ -322,6 +326,8 @@ func (p *pool) awaitDead(e *pooled, process cli.Process) {
 			if p.closeOnce(e) == nil {
 				return
 			}
+			pause = min(2*pause, closeAgainMost)
+			again.Reset(pause)
 		}
 	}
 }

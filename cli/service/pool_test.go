@@ -1,9 +1,11 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -172,6 +174,29 @@ func TestAProcessThatDoesNotEndKeepsItsPlace(t *testing.T) {
 		if r := <-b; r.Err != nil {
 			t.Error(r.Err)
 		}
+		closeService(t, s)
+	})
+}
+
+// While a session cannot be closed, the pauses between the attempts grow, and so does the log more and more slowly.
+func TestTheAttemptsToCloseASessionBecomeRarer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		place, logs := newFakePlace(), &bytes.Buffer{}
+		p := &fakeProvider{open: place.open}
+		opts := on(place)
+		opts.MaxLive, opts.Logger = 1, slog.New(slog.NewTextHandler(logs, nil))
+		s := newTestService(t, opts, p)
+		run(t, s, "fake", cli.Request{Conversation: "a"})
+		first := p.opened()[0]
+		first.closeErr = errors.New("it is stuck")
+		b := ask(t, s, "b", quietly)
+		time.Sleep(24 * time.Hour)
+		synctest.Wait()
+		if n := strings.Count(logs.String(), "did not close"); n < 24 || n > 40 {
+			t.Errorf("%d attempts in a day", n)
+		}
+		place.processes[first.pid].die()
+		<-b
 		closeService(t, s)
 	})
 }

@@ -39,6 +39,7 @@ const (
 	connectWait  = 10 * time.Second
 	connectRetry = time.Millisecond
 	relinkPause  = 100 * time.Millisecond
+	slowestRetry = time.Second // maximum of the pauses between attempts to reach a runner, which double
 )
 
 var (

@@ -99,26 +99,40 @@ func (c *Client) greet(ctx context.Context, effort Effort) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	for upgraded := !c.opts.Upgrade; ; upgraded = true {
+	upgrade := c.opts.Upgrade
+	for pause := connectRetry; ; pause = min(2*pause, slowestRetry) {
 		conn, err := c.dial(ctx, effort)
-		if err != nil {
+		if err == nil {
+			var l *link
+			if l, err = c.hello(ctx, conn, program, upgrade); err == nil {
+				return l, nil
+			}
+			upgrade = false
+		}
+		if !errors.Is(err, ErrGone) {
 			return nil, err
 		}
-		l := c.newLink(conn)
-		r, err := l.ask(ctx, request{Op: opHello, Version: Version, Program: program}, nil)
-		if errors.Is(err, ErrGone) && ctx.Err() == nil { // the runner was about to exit
-			continue
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("connect to the runner: %w", context.Cause(ctx))
+		case <-time.After(pause):
 		}
-		if err == nil && r.Program != program && !upgraded {
-			_, err = l.ask(ctx, request{Op: opUpgrade, Path: c.path(), Args: c.opts.Command[1:]}, nil)
-			if errors.Is(err, ErrGone) { // the runner has closed the connection to upgrade
-				continue
-			}
+	}
+}
+
+// hello sends hello over a new connection, and asks a runner of another build to upgrade. The error matches ErrGone if
+// the runner was about to exit, or if it upgrades.
+func (c *Client) hello(ctx context.Context, conn net.Conn, program string, upgrade bool) (*link, error) {
+	l := c.newLink(conn)
+	r, err := l.ask(ctx, request{Op: opHello, Version: Version, Program: program}, nil)
+	if err == nil && r.Program != program && upgrade {
+		_, err = l.ask(ctx, request{Op: opUpgrade, Path: c.path(), Args: c.opts.Command[1:]}, nil)
+		if !errors.Is(err, ErrGone) { // otherwise the runner has closed the connection to upgrade
 			// The runner is too busy to upgrade, so use the old one. The next start of ductor tries the upgrade again.
 			err = nil
 		}
-		return l.accept(r, err)
 	}
+	return l.accept(r, err)
 }
 
 // accept checks a reply to hello. If hello failed, or the runner has another protocol version, accept closes the
@@ -142,28 +156,29 @@ func (c *Client) path() string {
 	return fmt.Sprintf("/proc/%d/exe", os.Getpid())
 }
 
-// dial connects to the runner's socket. Unless effort is AsIs, it starts a runner if none is running.
+// dial connects to the runner's socket. Unless effort is AsIs, it starts a runner if none is running. The error matches
+// ErrGone if the started runner has exited.
 func (c *Client) dial(ctx context.Context, effort Effort) (net.Conn, error) {
-	for {
-		conn, err := dialSocket(ctx, c.dir)
-		if err == nil {
-			return conn, nil
-		}
-		if !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("connect to the runner: %w", err)
-		}
+	conn, err := dialSocket(ctx, c.dir)
+	if noRunner(err) {
 		if effort == AsIs {
 			return nil, errNoRunner
 		}
 		if err := c.spawn(ctx); err != nil {
 			return nil, fmt.Errorf("start the runner: %w", err)
 		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("connect to the runner: %w", context.Cause(ctx))
-		case <-time.After(connectRetry):
+		if conn, err = dialSocket(ctx, c.dir); noRunner(err) {
+			return nil, fmt.Errorf("%w: %w", ErrGone, err)
 		}
 	}
+	if err != nil {
+		return nil, fmt.Errorf("connect to the runner: %w", err)
+	}
+	return conn, nil
+}
+
+func noRunner(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)
 }
 
 func dialSocket(ctx context.Context, dir string) (net.Conn, error) {
@@ -257,7 +272,7 @@ func (c *Client) receive(l *link) {
 	_ = l.conn.Close()
 	close(l.lost)
 	c.tools.endAll(l)
-	for broke := time.Now(); c.isCurrent(l) && !c.life.over() &&
+	for broke, pause := time.Now(), relinkPause; c.isCurrent(l) && !c.life.over() &&
 		slices.ContainsFunc(c.heldRuns(), func(r *Run) bool { return !r.end.hasEnded() }); {
 		_, err := c.connect(c.life.ctx, c.minEffort())
 		switch {
@@ -269,7 +284,8 @@ func (c *Client) receive(l *link) {
 		}
 		select {
 		case <-c.life.ctx.Done():
-		case <-time.After(relinkPause):
+		case <-time.After(pause):
+			pause = min(2*pause, slowestRetry)
 		}
 	}
 }

@@ -110,6 +110,54 @@ func TestReattachOverTheNextConnection(t *testing.T) {
 	await(t, "the run is told of its end", r.Done())
 }
 
+// While a runner exits at once, or breaks each connection, the pauses between the attempts grow.
+func TestConnectPausesBetweenAttempts(t *testing.T) {
+	const allowed = 20 // pauses of 1, 2, 4 … ms make 11 attempts in a second
+	prepare := func(t *testing.T, o Options, dir string) {
+		c, err := Open(dir, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := c.Prepare(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("prepare: %v", err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Run("it exits", func(t *testing.T) {
+		starts := filepath.Join(t.TempDir(), "starts")
+		shell := []string{"/bin/sh", "-c", `printf x >>"$0"`, starts}
+		prepare(t, Options{Command: shell, Program: shell[0]}, t.TempDir())
+		if data, _ := os.ReadFile(starts); len(data) > allowed {
+			t.Errorf("%d runners were started in a second", len(data))
+		}
+	})
+	t.Run("it breaks the connection", func(t *testing.T) {
+		dir := t.TempDir()
+		s := newFakeRunner(t, dir)
+		accepted := make(chan int)
+		go func() {
+			n := 0
+			for ; ; n++ {
+				conn, err := s.listener.Accept()
+				if err != nil {
+					break
+				}
+				_ = conn.Close()
+			}
+			accepted <- n
+		}()
+		prepare(t, Options{Command: runnerCommand(t)}, dir)
+		_ = s.listener.Close()
+		if n := <-accepted; n == 0 || n > allowed {
+			t.Errorf("%d connections in a second", n)
+		}
+	})
+}
+
 // fakeRunner is a runner whose replies the test chooses.
 type fakeRunner struct {
 	t        *testing.T

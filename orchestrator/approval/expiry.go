@@ -86,8 +86,7 @@ func (r *Requests) expire(id orchestrator.ApprovalID) {
 	}
 	approval, won, err := r.close(id, orchestrator.Decision{State: orchestrator.ApprovalExpired, Reason: reason})
 	if err != nil {
-		r.log.Error("expire an approval", "err", err)
-		r.s.afterFullDisk(err, func() { r.expire(id) })
+		r.s.retryOrLog(r.log, "expire an approval", err, func() { r.expire(id) })
 		return
 	}
 	if !won {

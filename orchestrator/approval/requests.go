@@ -220,8 +220,7 @@ func (r *Requests) withdrawn(gone cli.ApprovalWithdrawn) {
 	approval, changed, err := r.s.opts.Store.WithdrawRequest(r.recordContext(), r.turn.Turn.ID, gone.ID, what,
 		r.s.opts.Now())
 	if err != nil {
-		r.log.Error("withdraw approval", "err", err)
-		r.s.afterFullDisk(err, func() {
+		r.s.retryOrLog(r.log, "withdraw approval", err, func() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.withdrawn(gone)

@@ -129,11 +129,12 @@ func (s *Service) Audit(ctx context.Context, since time.Time, limit int) ([]orch
 	return s.opts.Store.AuditSince(ctx, since, limit)
 }
 
-// afterFullDisk calls retry after a pause if err is ErrDiskFull. If ductor ends during the pause, afterFullDisk does
-// not call retry.
-func (s *Service) afterFullDisk(err error, retry func()) {
+// retryOrLog calls retry after a pause if err is ErrDiskFull, unless ductor ends during the pause. It logs any other
+// error. It does not log ErrDiskFull: the bot does so once, but many approvals may wait for the disk.
+func (s *Service) retryOrLog(log *slog.Logger, step string, err error, retry func()) {
 	const pause = 5 * time.Second
 	if !errors.Is(err, orchestrator.ErrDiskFull) {
+		log.Error(step, "err", err)
 		return
 	}
 	s.opts.After(pause, func() {
@@ -148,8 +149,9 @@ func (s *Service) afterFullDisk(err error, retry func()) {
 func (s *Service) WithdrawTurn(ctx context.Context, turn cli.TurnID) {
 	approvals, err := s.opts.Store.WithdrawTurn(ctx, turn, s.opts.Now())
 	if err != nil {
-		s.log.Error("withdraw the approvals of a turn", "turn", turn, "err", err)
-		s.afterFullDisk(err, func() { s.WithdrawTurn(context.WithoutCancel(ctx), turn) })
+		s.retryOrLog(s.log.With("turn", turn), "withdraw the approvals of a turn", err, func() {
+			s.WithdrawTurn(context.WithoutCancel(ctx), turn)
+		})
 	}
 	for _, approval := range approvals {
 		s.show(approval, false)

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -75,12 +76,12 @@ func TestApprovalsThatEndOnAFullDisk(t *testing.T) {
 		orchestrator.ApprovalExpired: func(_ *Service, r *Requests) { r.expire("1"); r.expire("2") },
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			screen := &shown{}
+			screen, logs := &shown{}, &bytes.Buffer{}
 			s := New(Options{
 				Store: fullStore{until: time.Now().Add(time.Minute)}, Policy: Policy{Screen: screen}, Now: time.Now,
 				Enter:  func() (func(), bool) { return func() {}, true },
 				After:  func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop },
-				Logger: slog.New(slog.DiscardHandler),
+				Logger: slog.New(slog.NewTextHandler(logs, nil)),
 			})
 			r := s.Open(t.Context(), RunningTurn{})
 			end(s, r)
@@ -88,6 +89,9 @@ func TestApprovalsThatEndOnAFullDisk(t *testing.T) {
 			synctest.Wait()
 			if !slices.Equal(screen.states, []orchestrator.ApprovalState{want, want}) {
 				t.Errorf("shown: %v, want %s twice", screen.states, want)
+			}
+			if logs.Len() > 0 {
+				t.Errorf("each attempt fills the log:\n%s", logs)
 			}
 			r.Drain()
 			r.Close()
