@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"ductor/cli"
 	"ductor/cli/acp"
@@ -68,7 +70,8 @@ func TestEveryAgentOfTheCatalogue(t *testing.T) {
 	}
 	_, path := catalogueTown(t, stubs)
 	before := readFile(t, path)
-	code, stdout, stderr := runDuctor(t, append([]string{"agents", "add", "-c", path}, idsOf(acp.Catalogue())...)...)
+	code, stdout, stderr := runDuctor(t, append([]string{"agents", "add", "--wait", patience.String(), "-c", path},
+		idsOf(acp.Catalogue())...)...)
 	if code != exitOK || strings.Count(stdout, "is added to") != len(acp.Catalogue()) {
 		t.Fatalf("exit %d: %s%s", code, stdout, stderr)
 	}
@@ -88,7 +91,7 @@ func TestEveryAgentOfTheCatalogue(t *testing.T) {
 			t.Errorf("the doctor says %v", f)
 		}
 	}
-	code, listed, _ := runDuctor(t, "agents", "-c", path)
+	code, listed, _ := runDuctor(t, "agents", "--wait", patience.String(), "-c", path)
 	for _, e := range acp.Catalogue() {
 		state := "/" + e.Command + " 9.8.7, logged in"
 		if got := states["agent "+e.ID]; !strings.HasPrefix(got, "ok ") || !strings.Contains(got, state) {
@@ -98,7 +101,7 @@ func TestEveryAgentOfTheCatalogue(t *testing.T) {
 			t.Errorf("exit %d; %s is not listed:\n%s", code, e.ID, listed)
 		}
 	}
-	code, stdout, _ = runDuctor(t, "agents", "add", "opencode", "-c", path)
+	code, stdout, _ = runDuctor(t, "agents", "add", "opencode", "--wait", patience.String(), "-c", path)
 	if code != exitOK || !strings.Contains(stdout, "already") || readFile(t, path) != after {
 		t.Errorf("adding twice: exit %d, %s", code, stdout)
 	}
@@ -125,7 +128,7 @@ func TestAgentsWithoutAConfiguration(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	code, stdout, stderr := runDuctor(t, "agents", "-c", path)
+	code, stdout, stderr := runDuctor(t, "agents", "--wait", patience.String(), "-c", path)
 	if code != exitOK || !strings.Contains(stderr, "there is no configuration at "+path+"; ductor setup writes it") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
@@ -143,7 +146,7 @@ func TestAgentsWithoutAConfiguration(t *testing.T) {
 func TestAgentsWithAccounts(t *testing.T) {
 	_, path := catalogueTown(t, nil)
 	amend(t, path, "[telegram]", fmt.Sprintf("[agents.claude.accounts.work]\nhome = %q\n[telegram]", t.TempDir()))
-	code, stdout, stderr := runDuctor(t, "agents", "-c", path)
+	code, stdout, stderr := runDuctor(t, "agents", "--wait", patience.String(), "-c", path)
 	order := regexp.MustCompile(`^AGENT.*\nclaude +first .*\nclaude@work +in /account `)
 	if code != exitOK || !order.MatchString(stdout) {
 		t.Errorf("exit %d, %s; the agents are\n%s", code, stderr, stdout)
@@ -173,13 +176,20 @@ func TestAgentsThatAreNone(t *testing.T) {
 	if code == exitOK || readFile(t, path) != before || !strings.HasPrefix(stdout, "claude is in "+path+" already") {
 		t.Errorf("exit %d, %s; the file became\n%s", code, stdout, readFile(t, path))
 	}
-	code, stdout, stderr = runDuctor(t, "agents", "--wait", "2s", "-c", path)
+	list := func(wait time.Duration) {
+		code, stdout, stderr = runDuctor(t, "agents", "--wait", wait.String(), "-c", path)
+	}
+	list(2 * time.Second) // goose does not answer, so ductor waits this long
 	for _, name := range []string{"opencode", "goose", "kilo"} {
 		if !regexp.MustCompile(`(?m)^` + name + ` +no; to use it: ductor agents add ` + name +
 			` +/.*(does not run|does not say whether)`).MatchString(stdout) {
 			t.Errorf("exit %d, %s; %s is missing in\n%s", code, stderr, name, stdout)
 		}
 	}
+	if goose, err := exec.LookPath("goose"); err != nil || os.Remove(goose) != nil {
+		t.Fatalf("goose cannot be removed: %v", err)
+	}
+	list(patience)
 	for _, want := range []string{
 		`(?m)^claude +first `, `(?m)^qwen +no; .* 9\.8\.7, logged in`, `(?m)^junie +no +not installed\. Install Junie`,
 	} {
@@ -198,7 +208,7 @@ func TestAgentsThatAreNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	loggedOut := regexp.MustCompile(`auggie is added to .*/auggie is not logged in\. (.* )?Run auggie login`)
-	code, stdout, stderr = runDuctor(t, "agents", "add", "auggie", "-c", path)
+	code, stdout, stderr = runDuctor(t, "agents", "add", "auggie", "--wait", patience.String(), "-c", path)
 	if code != exitOK || !loggedOut.MatchString(stdout) {
 		t.Errorf("an agent without a log-in: exit %d, %s%s", code, stdout, stderr)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -142,10 +143,17 @@ func (e *twoEnds) denyAtPhone() {
 	for _, m := range e.o.chat.View().FromBot() {
 		for _, button := range []string{"⛔ Deny", showIt} {
 			if m.HasButton(button) {
-				_, _ = e.o.chat.Person().Press(e.o.soon(), m, button)
+				_, _ = e.o.pressAmidKills(m, button)
 			}
 		}
 	}
+}
+
+// pressAmidKills presses a button. If ductor is killed before it answers the press, no answer ever arrives.
+func (o *ordeal) pressAmidKills(m telegram.Message, button string) (telegram.Answer, error) {
+	ctx, cancel := context.WithTimeout(o.soon(), patience/6)
+	defer cancel()
+	return o.chat.Person().Press(ctx, m, button)
 }
 
 // showIt is the button of a notice: ductor was killed while it sent an approval.
@@ -295,7 +303,7 @@ func (e *twoEnds) awaitOnce(text string) {
 func (o *ordeal) askAgain() {
 	for _, m := range o.chat.View().FromBot() {
 		if m.HasButton(showAgain) && !o.again[m.ID] {
-			a, err := o.chat.Person().Press(o.soon(), m, showAgain)
+			a, err := o.pressAmidKills(m, showAgain)
 			o.again[m.ID] = err == nil && a.Text == "" // otherwise the turn has not ended yet
 		}
 	}

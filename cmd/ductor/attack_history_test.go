@@ -155,10 +155,13 @@ func TestAttackTheSessionOfAnotherUserByItsName(t *testing.T) {
 				"consult_with": {"model": "codex", "session_id": name, "question": `and? [[start]] [[history]]`},
 				"work_with":    {"agent": "codex", "session_id": name, "task": `and? [[start]] [[history]]`},
 			} {
+				called := make(chan string, 1)
+				go func() { called <- theirs.call(tool, args) }()
 				if tool == "work_with" {
-					go theirs.press("✅ Allow once")
+					theirs.press("✅ Allow once")
+					theirs.awaitNoButton("✅ Allow once") // the next call has another card
 				}
-				if out := theirs.call(tool, args); strings.Contains(out, "Zebra42") ||
+				if out := <-called; strings.Contains(out, "Zebra42") ||
 					!strings.Contains(out, "session_id") {
 					t.Errorf("%s in %s: %s", tool, name, out)
 				}

@@ -116,6 +116,7 @@ func TestUnattendedRunsDoNotInheritRights(t *testing.T) {
 		}
 		w.pressOn(m, "⛔ Deny")
 		w.await(name + " ended")
+		w.awaitNoButton("⛔ Deny") // the next webhook has another card
 		w.absent("mine", name)
 	}
 	w.hook("ruled")

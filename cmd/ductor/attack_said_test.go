@@ -17,7 +17,7 @@ import (
 func TestAttackAnAgentFloodsItsChat(t *testing.T) {
 	town := newTown(t, func(c *config.Config) {
 		c.Permissions.Mode = "bypass"
-		c.Rate.PrivatePerSecond, c.Rate.PrivateBurst = 1, 4
+		c.Rate.PrivatePerSecond, c.Rate.PrivateBurst = 0.1, 4 // the messages take minutes
 	})
 	ductor, err := os.Executable()
 	if err != nil {

@@ -61,7 +61,8 @@ func TestGeminiIsCompactedByItsOwnSummary(t *testing.T) {
 		!strings.Contains(asked, "plan 0:") {
 		t.Errorf("it was asked for a summary by %q", asked)
 	}
-	town.awaitAfter(town.say(`go on [[start]][[text "as before"]]`), "as before")
+	town.say(`go on [[start]][[text "as before"]]`)
+	town.awaitAnswer("as before")
 	if told := toldOf(t, "gemini", "go on [[start]]"); !strings.Contains(told, "Summary of what was said first:") ||
 		strings.Contains(told, "left out") {
 		t.Errorf("the new session is told %q", told)

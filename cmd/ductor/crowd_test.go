@@ -41,7 +41,7 @@ func TestTwentyConversationsDoNotWaitForEachOther(t *testing.T) {
 	say(hanging, "[[hang]]")
 	slow := town.srv.Inject(telegram.Fault{
 		When:  func(c telegram.Call) bool { return c.Chat == chats[slowAPI].ID() && c.Method == "sendMessage" },
-		Times: telegram.Always, Delay: time.Minute,
+		Times: telegram.Always, Kind: telegram.Hang,
 	})
 	say(slowAPI, `[[text "slow"]]`)
 	say(slowSpawn, "/model codex")
@@ -115,14 +115,22 @@ func TestWhatABrokenAgentDoesIsTold(t *testing.T) {
 }
 
 func TestAnAgentThatSaysNothingIsEnded(t *testing.T) {
-	tellBroken(t, 2*time.Second, []broken{
-		{"nothing", "[[hang]]", "took too long"},
-		{"nothing, and it is deaf", "[[ignore-term]] [[hang]]", "took too long"},
-		{"a line without end", "[[endlessline]]", "took too long"},
-	})
+	const stalled = "took too long"
+	for stall := 2 * time.Second; ; stall *= 2 { // on a slow machine the next agent also takes too long
+		if next := tellBroken(t, stall, []broken{
+			{"nothing", "[[hang]]", stalled},
+			{"nothing, and it is deaf", "[[ignore-term]] [[hang]]", stalled},
+			{"a line without end", "[[endlessline]]", stalled},
+		}); next == "" {
+			return
+		} else if stall > time.Minute || !strings.Contains(next, stalled) {
+			t.Fatalf("with %s to answer, the next agent says %q", stall, next)
+		}
+	}
 }
 
-func tellBroken(t testing.TB, stall time.Duration, cases []broken) {
+// tellBroken returns the end of the first turn after a broken agent that has no answer, or "" if all have one.
+func tellBroken(t testing.TB, stall time.Duration, cases []broken) string {
 	town := newTown(t, func(c *config.Config) {
 		c.Agents.Stall, c.Agents.Grace, c.Agents.Codex.Enabled = stall, 500*time.Millisecond, false
 		c.Agents.Fallback = nil
@@ -131,11 +139,19 @@ func tellBroken(t testing.TB, stall time.Duration, cases []broken) {
 	for i, c := range cases {
 		asked := town.say("[[start]] %s", c.prompt)
 		town.awaitAfter(asked, c.says)
-		town.say(`[[start]] [[text "fine again %d"]]`, i)
-		town.await(fmt.Sprint("fine again ", i))
+		answer := fmt.Sprint("fine again ", i)
+		next := town.say(`[[start]] [[text "%s"]]`, answer)
+		m := town.awaitMessage(func(m telegram.Message) bool {
+			return m.ID > next.ID && (strings.Contains(m.Text, answer) || strings.Contains(m.Text, "took too long"))
+		})
+		if !strings.Contains(m.Text, answer) {
+			town.stop()
+			return m.Text
+		}
 	}
 	town.stop()
 	checkNoProcessIn(t, town.cfg.Projects.DefaultDir)
+	return ""
 }
 
 func TestUnsupportedAndUnreadableMessagesAreTold(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +30,8 @@ type failure struct {
 	script  string
 	says    []string // texts on its card
 	buttons []string
-	runs    int // expected runs of the command in the script
+	runs    int           // expected runs of the command in the script
+	timeout time.Duration // limits the turn
 }
 
 // failures returns the rows in which nothing is repeated, since a command ran or a repetition is impossible.
@@ -42,7 +44,7 @@ func failures() map[string]failure {
 		"crashed": {change: bypass, script: ran + `[[crash code=3]]`, runs: 1,
 			says:    []string{"Claude ended unexpectedly (exit code 3)", "1 command ran before that."},
 			buttons: []string{"🔁 Run again"}},
-		"timeout": {change: func(c *config.Config) { bypass(c); c.Agents.TurnTimeout = 3 * time.Second },
+		"timeout": {change: bypass, timeout: 3 * time.Second,
 			script: ran + `[[text "half"]][[hang]]`, runs: 1,
 			says: []string{"half", "Claude took too long and was stopped. What it wrote so far is kept.",
 				"1 command ran before that."}, buttons: []string{"🔁 Run again"}},
@@ -75,14 +77,7 @@ func failures() map[string]failure {
 func TestEachFailureHasItsButtons(t *testing.T) {
 	for name, f := range failures() {
 		t.Run(name, func(t *testing.T) {
-			town := newTown(t, func(c *config.Config) {
-				f.change(c)
-				c.Recovery.RetryAfter = time.Second
-			})
-			town.say("%s", f.script)
-			card := town.awaitMessage(func(m telegram.Message) bool {
-				return strings.Contains(m.Text, f.says[len(f.says)-1]) && !m.HasButton("⏹ Stop")
-			})
+			town, card := failedTown(t, f)
 			for _, part := range f.says {
 				if strings.Count(card.Text, part) != 1 {
 					t.Errorf("the card has %q %d times: %s", part, strings.Count(card.Text, part), card.Text)
@@ -103,6 +98,31 @@ func TestEachFailureHasItsButtons(t *testing.T) {
 				t.Errorf("the command ran %d times, want %d", n, f.runs)
 			}
 		})
+	}
+}
+
+// failedTown returns a town in which a prompt failed, and its card. On a slow machine a limited turn may end before its
+// script, so failedTown doubles the limit until the card has all texts.
+func failedTown(t *testing.T, f failure) (town *town, card telegram.Message) {
+	t.Helper()
+	for limit := f.timeout; ; limit *= 2 {
+		town = newTown(t, func(c *config.Config) {
+			f.change(c)
+			c.Recovery.RetryAfter = time.Second
+			if limit > 0 {
+				c.Agents.TurnTimeout = limit
+			}
+		})
+		town.say("%s", f.script)
+		card = town.awaitMessage(func(m telegram.Message) bool {
+			return !m.HasButton("⏹ Stop") && (strings.Contains(m.Text, f.says[len(f.says)-1]) ||
+				limit > 0 && strings.Contains(m.Text, "took too long"))
+		})
+		missing := slices.ContainsFunc(f.says, func(part string) bool { return !strings.Contains(card.Text, part) })
+		if !missing || limit == 0 || limit > time.Minute {
+			return town, card
+		}
+		town.stop()
 	}
 }
 

@@ -234,7 +234,9 @@ func TestTheRealAgentsSendPictures(t *testing.T) {
 // The part of a caption that does not fit follows as a message, which ends an album. A long text continues in the
 // next message.
 func TestALongCaptionGoesOn(t *testing.T) {
-	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
+	town := newTown(t, func(c *config.Config) {
+		c.Permissions.Mode, c.Queue.MergeWindow = "bypass", 10*time.Second // the prompt is two messages
+	})
 	chart := picture(t)
 	town.makeFile("one.png", chart)
 	town.makeFile("two.png", chart)

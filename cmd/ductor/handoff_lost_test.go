@@ -162,7 +162,7 @@ func TestAPromptIsNotHandedOverWithItself(t *testing.T) {
 	town.say(`second %s [[start]][[text "it is understood"]]`, pasted)
 	town.await("reached its usage limit")
 	town.press("🤝 Go on with Codex")
-	m := town.await("it is understood")
+	m := town.awaitAnswer("it is understood") // the end of the turn is stored before the footer shows
 	read := strings.Join(promptsOf(t, "codex"), "")
 	if strings.Count(read, pasted) != 1 || strings.Count(read, "User: ") != 1 ||
 		!strings.Contains(read, "User: first") {

@@ -37,10 +37,18 @@ func (town *town) shown(part string) (n int) {
 // jobTown returns a town with a job that is due a few seconds after the start.
 func jobTown(t *testing.T, name, prompt string) (town *town, due time.Time) {
 	t.Helper()
-	for wait := 6 * time.Second; ; wait *= 2 { // on a slow machine the time passes during the start
+	return dueTown(t, func(c *config.Config, schedule string) {
+		c.Jobs = map[string]heartbeat.JobSettings{name: job(schedule, prompt)}
+	})
+}
+
+// dueTown returns a town with a schedule that is due a few seconds after the start.
+func dueTown(t *testing.T, change func(c *config.Config, schedule string)) (town *town, due time.Time) {
+	t.Helper()
+	for wait := 8 * time.Second; ; wait *= 2 { // on a slow machine the time passes during the start
 		town = newTown(t, func(c *config.Config) {
 			due = time.Now().Add(wait).Truncate(time.Second)
-			c.Jobs = map[string]heartbeat.JobSettings{name: job("at "+due.Format(time.DateTime), prompt)}
+			change(c, "at "+due.Format(time.DateTime))
 		})
 		if time.Now().Before(due) {
 			return town, due

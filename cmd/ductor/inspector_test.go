@@ -127,6 +127,7 @@ func (f foreign) listsAndCalls(token string, want map[string]string, short ...st
 		go func() { out, _ := f.run(token, args...); done <- out }()
 		if c.press != "" {
 			f.pressOn(f.awaitButton(c.press), c.press)
+			f.awaitNoButton(c.press) // the next call has another card
 		}
 		if out := <-done; !strings.Contains(out, c.want) {
 			f.t.Errorf("%s gives\n%s", tool.Name, out)

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -193,27 +194,44 @@ func TestTheLinesOfAnAgentThatSaysLittle(t *testing.T) {
 // After a turn, its answer and steps do not mention bypass. The duration of a command excludes the wait for its user.
 func TestWhatAnAnswerSaysOfItsTools(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) { cfg.Permissions.Mode = "ask" })
-	town.say(`[[start]] [[ask cmd="true"]] [[text "the answer"]]`)
-	asked := town.awaitButton("✅ Allow once")
-	for began := time.Now(); time.Since(began) < 4*time.Second; { // the user thinks
-		time.Sleep(50 * time.Millisecond)
-	}
-	town.pressOn(asked, "✅ Allow once")
-	answer := town.awaitMessage(func(m telegram.Message) bool {
-		return strings.Contains(m.Text, "the answer") && m.HasButton("🪜 Steps")
-	})
-	town.pressOn(answer, "🪜 Steps")
-	steps := town.await("1 step")
-	for line := range strings.Lines(steps.Text) {
-		if strings.Contains(line, "true") && regexp.MustCompile(`· ([4-9]|\d\d)\S* s`).MatchString(line) {
-			t.Errorf("the step counts the wait for its user: %q", line)
+	turns := 0
+	for think := 4 * time.Second; ; think *= 2 { // on a slow machine the command takes as long
+		said := town.say(`[[start]] [[ask cmd="true"]] [[text "the answer"]]`)
+		asked := town.awaitKeyboard(said, "✅ Allow once")
+		for began := time.Now(); time.Since(began) < think; { // the user thinks
+			time.Sleep(50 * time.Millisecond)
 		}
+		pressed := time.Now()
+		town.pressOn(asked, "✅ Allow once")
+		answer := town.awaitMessage(func(m telegram.Message) bool {
+			return m.ID > said.ID && strings.Contains(m.Text, "the answer") && m.HasButton("🪜 Steps")
+		})
+		took := time.Since(pressed)
+		turns++
+		town.pressOn(answer, "🪜 Steps")
+		steps := town.awaitAfter(said, "1 step")
+		if took >= think-time.Second {
+			if think > time.Minute {
+				t.Fatalf("after the press the turn took %s", took)
+			}
+			continue
+		}
+		for line := range strings.Lines(steps.Text) {
+			if found := regexp.MustCompile(`· (\d+)\S* (s|min)`).FindStringSubmatch(line); found != nil &&
+				strings.Contains(line, "true") {
+				seconds, _ := strconv.Atoi(found[1])
+				if found[2] == "min" || seconds >= int(think.Seconds()) {
+					t.Errorf("the step counts the wait of %s for its user: %q", think, line)
+				}
+			}
+		}
+		break
 	}
 	town.say("/permissions bypass")
 	town.press("Yes, bypass everything")
 	town.await("bypass: never asks")
 	town.say(`[[start]] [[text "the end in bypass"]]`)
-	if m := town.awaitDone(2); strings.Contains(m.Text, "left") {
+	if m := town.awaitDone(turns + 1); strings.Contains(m.Text, "left") {
 		t.Errorf("what has ended is in bypass no more: %q", m.Text)
 	}
 }

@@ -83,7 +83,7 @@ func newTown(t testing.TB, change func(*config.Config)) *town {
 
 func surroundings(t testing.TB, change func(*config.Config)) *town {
 	t.Helper()
-	srv := telegram.New(telegram.Options{})
+	srv := telegram.New(telegram.Options{CallbackTimeout: patience})
 	if err := srv.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -192,14 +192,9 @@ func (town *town) await(part string) telegram.Message {
 func (town *town) awaitIdle() telegram.Message {
 	town.t.Helper()
 	for {
-		before := len(town.chat.View().FromBot())
-		town.say("/status")
-		v, err := town.chat.Await(town.soon(), func(v telegram.View) bool { return len(v.FromBot()) > before })
-		if err != nil {
-			town.fatal(err)
-		}
-		all := v.FromBot()
-		if m := all[len(all)-1]; strings.Contains(m.Text, "Nothing is running") {
+		said := town.say("/status")
+		m := town.awaitMessage(func(m telegram.Message) bool { return m.ID > said.ID })
+		if strings.Contains(m.Text, "Nothing is running") {
 			return m
 		}
 	}

@@ -103,7 +103,7 @@ func TestAnOrderedRestartLeavesAgentsAtWork(t *testing.T) {
 		if code := o.daemon.exit(t); code != exitOK {
 			t.Errorf("exit code %d", code)
 		}
-		if took := time.Since(began); took > 10*time.Second {
+		if took := time.Since(began); took > time.Minute {
 			t.Errorf("the end took %s, as if it had waited for the turn", took)
 		}
 		o.rise()

@@ -171,6 +171,7 @@ func TestAnMCPClientOutsideOfTurnsUsesEveryTool(t *testing.T) {
 				t.Errorf("%s: the card names no client: %q", tool.Name, m.Text)
 			}
 			town.pressOn(m, one.press)
+			town.awaitNoButton(one.press) // the next call has another card
 		}
 		if text := <-done; !strings.Contains(text, one.want) || strings.Contains(text, "secret plan") {
 			t.Errorf("%s gives\n%s", tool.Name, text)

@@ -150,7 +150,7 @@ func TestALateForwardSteersItsTurn(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(town.cfg.Projects.DefaultDir, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	town.await("the next prompt")
+	town.awaitDone(3)
 	if m := ended(town.chat.View())[1]; !strings.Contains(m.Text, "I saw what was forwarded") {
 		t.Errorf("it is a turn of its own:\n%s", town.chat.Transcript())
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
@@ -14,7 +15,10 @@ const treeTable = `[[text "| tree | age |\n|--|--:|\n| oak | 800 |\n"]]`
 // askedTown returns a town whose chat was asked whether it sees tables, after an answer with a table.
 func askedTown(t *testing.T) (*town, telegram.Message) {
 	t.Helper()
-	town := newTown(t, func(c *config.Config) { c.Permissions.Mode, c.Stream.Display = "bypass", "ask" })
+	town := newTown(t, func(c *config.Config) {
+		c.Permissions.Mode, c.Stream.Display = "bypass", "ask"
+		c.Queue.MergeWindow = 10 * time.Second // a long prompt is several messages
+	})
 	town.say("no table")
 	town.awaitDone(1)
 	town.say(treeTable)

@@ -53,7 +53,7 @@ func TestEachProjectRunsWhereItsSettingsSay(t *testing.T) {
 	host := engineHost(t)
 	const note = `[[tool cmd="if [ -d /opt/ductor ]; then echo inside $HOME; else echo outside; fi >where.txt"]]`
 	var web, open string
-	town := newTown(t, func(c *config.Config) {
+	town, _ := dueTown(t, func(c *config.Config, schedule string) {
 		boxes(t, host, c)
 		web, open = filepath.Join(c.Projects.DefaultDir, "web"), filepath.Join(c.Projects.DefaultDir, "open")
 		if err := errors.Join(os.Mkdir(web, 0o755), os.Mkdir(open, 0o755)); err != nil {
@@ -64,7 +64,7 @@ func TestEachProjectRunsWhereItsSettingsSay(t *testing.T) {
 		c.Sandbox.Projects = map[string]config.SandboxProject{"web": p}
 		c.Sandbox.Mode = orchestrator.SandboxOff
 		c.Projects.DefaultDir = open
-		task := job("at "+time.Now().Add(8*time.Second).Format(time.DateTime), `[[tool cmd="test -d /opt/ductor && echo inside >task.txt"]][[text "the task is done"]]`)
+		task := job(schedule, `[[tool cmd="test -d /opt/ductor && echo inside >task.txt"]][[text "the task is done"]]`)
 		task.Dir, task.Sandbox = open, orchestrator.SandboxDocker
 		c.Jobs = map[string]heartbeat.JobSettings{"boxed": task}
 	})

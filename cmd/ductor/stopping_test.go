@@ -47,7 +47,9 @@ func TestAnAbortSaysWhenAllIsDead(t *testing.T) {
 // If ductor is killed while the reply says "Stopping…", the reply shows the outcome once the next process has ended
 // the turn.
 func TestTheReplyToAnAbortOutlivesDuctor(t *testing.T) {
-	o := surroundings(t, nil).ordeal(9)
+	town := surroundings(t, nil)
+	town.extra = `grace = "1m"` // the turn does not end before the kill
+	o := town.ordeal(9)
 	o.say(
 		`[[start]] [[text "working"]] [[ignore-term]] [[tool cmd="trap '' TERM; touch started; sleep 600; sleep 600"]]`)
 	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, "started"))
@@ -58,6 +60,7 @@ func TestTheReplyToAnAbortOutlivesDuctor(t *testing.T) {
 	reply := o.await("Stopping…")
 	o.awaitStoredReply()
 	o.daemon.kill()
+	amend(t, o.config, `grace = "1m"`, `grace = "2s"`)
 	o.rise()
 	stopped := o.await("Stopped. 1 waiting message will not run.")
 	if stopped.ID != reply.ID {

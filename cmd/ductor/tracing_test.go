@@ -24,14 +24,7 @@ func receiver(t *testing.T) (url, file string) {
 	if _, err := os.Stat(program); err != nil {
 		t.Skip("the receiver of OpenTelemetry is not built; run scripts/otlp")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address := unusedAddr(t)
 	file = filepath.Join(t.TempDir(), "received")
 	cmd := exec.Command(program, address, file)
 	cmd.Stderr = testWriter{t}

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/docker/dockertest"
 	"ductor/heartbeat/webhook"
 	"ductor/internal/sim/telegram"
 )
@@ -34,21 +34,10 @@ type webhookDaemon struct {
 // burst is the number of deliveries that the webhook "github" accepts at once.
 const burst = 6
 
-// unusedAddr returns a free address on this machine. Its port is below the kernel's ephemeral ports, so no connection
-// takes it before the daemon listens.
+// unusedAddr returns a free address on this machine.
 func unusedAddr(t testing.TB) string {
 	t.Helper()
-	var last error
-	for range 100 {
-		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
-		l, err := net.Listen("tcp", addr)
-		if last = err; err == nil {
-			_ = l.Close() // the port is free
-			return addr
-		}
-	}
-	t.Fatal(last)
-	return ""
+	return fmt.Sprintf("127.0.0.1:%d", dockertest.FreePort(t))
 }
 
 func besiege(t *testing.T) *webhookDaemon {

@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -18,15 +19,21 @@ import (
 	"time"
 )
 
-// FreePort returns a free port of the loopback interface.
+// FreePort returns a free port of the loopback interface. It is below the kernel's ephemeral ports, so no connection
+// takes it before a server listens.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	var last error
+	for range 100 {
+		port := 10_000 + mathrand.IntN(20_000)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if last = err; err == nil {
+			_ = l.Close() // the port is free
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	t.Fatal(last)
+	return 0
 }
 
 // Certs creates a certificate authority, and certificates for an engine and a client. It returns the directory with the
