@@ -175,7 +175,8 @@ func TestAMessageOfTheDemoThatCannotBeSent(t *testing.T) {
 	page.Do(network.Enable(), network.SetBlockedURLs([]string{"*/api/send"}))
 	page.Do(chromedp.SendKeys("#input", "How do I cook rice?"+kb.Enter))
 	page.AwaitText("#toast", "ductor does not answer")
-	page.Await(`document.querySelector("#input").value.trim() === "How do I cook rice?"`) // the test types a line break, too
+	// Typing Enter also adds a line break, because the browser sends it apart from the key that the page handles.
+	page.Await(`document.querySelector("#input").value.trim() === "How do I cook rice?"`)
 }
 
 func TestTheDemoRefusesADirectoryThatIsNotThere(t *testing.T) {
