@@ -539,8 +539,8 @@ func (s *rig) restartAfterDeath() {
 	s.open()
 }
 
-// countLost counts the messages of which the journal says that they are being sent. The next process cannot know whether
-// they arrived, even if the process died just before or just after the request.
+// countLost counts the messages with the state Sending. The next process cannot know whether they arrived, even if the
+// process died just before or just after the request.
 func (s *rig) countLost() {
 	s.journal.Mu.Lock()
 	defer s.journal.Mu.Unlock()
