@@ -9,17 +9,19 @@ import (
 func TestASquareIsFound(t *testing.T) {
 	count := 0
 	pass := func(size int) {
+		sum := count
 		for i := range size {
-			count += i ^ count>>1
+			sum += i ^ sum>>1
 		}
+		count = sum
 	}
 	line := func(size int) {
-		for range 300 {
+		for range 500 {
 			pass(size)
 		}
 	}
 	square := func(size int) {
-		for range size / 600 {
+		for range size / 350 {
 			pass(size)
 		}
 	}
