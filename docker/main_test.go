@@ -6,8 +6,6 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"ductor/cli/clitest"
 	"ductor/docker/dockertest"
 	"ductor/internal/testprogram"
@@ -27,7 +25,7 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	dockertest.Clean()
 	if code == 0 {
-		if err := goleak.Find(); err != nil {
+		if err := testprogram.FindLeaks(); err != nil {
 			println(err.Error())
 			code = 1
 		}

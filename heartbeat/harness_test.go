@@ -8,14 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"ductor/cli"
 	"ductor/heartbeat"
+	"ductor/internal/testprogram"
 	"ductor/orchestrator"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testprogram.Main(m) }
 
 // friday is the time of most tests.
 var friday = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

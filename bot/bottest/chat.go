@@ -39,16 +39,15 @@ type Chat struct {
 	Unchecked bool                       // true to skip the checks, for benchmarks
 	OldServer bool                       // true if the server does not support rich messages
 
-	Mu      sync.Mutex
-	posts   map[int]*Post
-	next    int
-	Calls   []string
-	At      []time.Time
-	Topics  map[int]bool // IDs of deleted topics
-	Gone    bool         // true if the user blocked the bot
-	Sending int          // number of messages that are being sent
-	Lost    int          // number of messages that were sent with an unknown outcome
-	files   []string     // contents of the files that were sent
+	Mu     sync.Mutex
+	posts  map[int]*Post
+	next   int
+	Calls  []string
+	At     []time.Time
+	Topics map[int]bool // IDs of deleted topics
+	Gone   bool         // true if the user blocked the bot
+	Lost   int          // number of messages that were sent with an unknown outcome
+	files  []string     // contents of the files that were sent
 }
 
 // Failer contains the methods of *testing.T and *rapid.T that Chat needs.
@@ -87,12 +86,6 @@ func (w *Chat) Begin(method string) Mishap {
 		time.Sleep(delay)
 	}
 	return f
-}
-
-func (w *Chat) under(way int) {
-	w.Mu.Lock()
-	defer w.Mu.Unlock()
-	w.Sending += way
 }
 
 // Fails returns an error if the fault prevents the request from sending anything. Otherwise, it returns nil.
@@ -137,8 +130,6 @@ func Entities(t render.Text) (all []rendertest.Entity) {
 }
 
 func (w *Chat) Send(_ context.Context, m tgapi.Message) (int, error) {
-	w.under(1)
-	defer w.under(-1)
 	f := w.Begin("send")
 	if f == LostBefore || f == LostAfter {
 		w.Mu.Lock()
@@ -174,8 +165,6 @@ func (w *Chat) Send(_ context.Context, m tgapi.Message) (int, error) {
 
 // SendFiles records the contents of the files, so that Sent returns them.
 func (w *Chat) SendFiles(_ context.Context, d tgapi.Files) (int, error) {
-	w.under(1)
-	defer w.under(-1)
 	method := "document"
 	if d.Files[0].Picture {
 		method = "picture"

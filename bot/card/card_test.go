@@ -548,14 +548,30 @@ func TestCardASendWithUnknownOutcomeIsNotRepeated(t *testing.T) {
 	}
 }
 
-// restartAfterDeath waits until the dead process has finished its last calls, and starts another.
+// restartAfterDeath waits until the dead process has finished its last calls, and starts another. If the process was
+// killed, restartAfterDeath counts the messages that it was sending as lost.
 func (s *rig) restartAfterDeath() {
 	dead, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = s.outbox.Drain(dead) // nothing more is sent
 	synctest.Wait()
+	if s.journal.Dead() {
+		s.countLost()
+	}
 	s.repairJournal()
 	s.open()
+}
+
+// countLost counts the messages with the state Sending. The next process cannot know whether they arrived, even if the
+// process died just before or just after the request.
+func (s *rig) countLost() {
+	s.journal.Mu.Lock()
+	defer s.journal.Mu.Unlock()
+	for _, m := range s.journal.Messages {
+		if m.State == orchestrator.Sending {
+			s.chat.Lost++
+		}
+	}
 }
 
 // repairJournal makes the journal accept writes again.

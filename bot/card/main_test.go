@@ -3,12 +3,10 @@ package card
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"ductor/internal/testprogram"
 )
 
 func TestMain(m *testing.M) {
 	testprogram.Checks(25)
-	goleak.VerifyTestMain(m)
+	testprogram.Main(m)
 }

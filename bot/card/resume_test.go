@@ -48,9 +48,6 @@ func (l *life) kill() {
 	l.journal.Mu.Lock()
 	l.journal.DiesAt = max(l.journal.Writes, 1)
 	l.journal.Mu.Unlock()
-	l.chat.Mu.Lock()
-	l.chat.Lost += l.chat.Sending
-	l.chat.Mu.Unlock()
 	l.restartAfterDeath()
 }
 
@@ -543,9 +540,6 @@ func (l *life) end(rt *rapid.T) {
 				return map[bool]bottest.Mishap{true: bottest.NotSent, false: bottest.GoesWell}[struck]
 			}
 			struck = true
-			if method == "send" {
-				l.chat.Lost++
-			}
 			l.journal.Mu.Lock()
 			l.journal.DiesAt = max(l.journal.Writes, 1)
 			l.journal.Mu.Unlock()

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,7 +43,7 @@ func connect(t *testing.T) *line {
 			t.Error(err)
 		}
 	})
-	c, err := NewClient(ClientOptions{Token: srv.Token(), APIBase: srv.URL(), Transport: transport, Timeout: 5 * time.Second})
+	c, err := NewClient(ClientOptions{Token: srv.Token(), APIBase: srv.URL(), Transport: transport})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,15 +232,11 @@ func TestClientFaults(t *testing.T) {
 			l.srv.Inject(telegram.Fault{Kind: telegram.BadJSON})
 			return say(ctx, l, "x")
 		}},
-		{"no answer in time", UnknownFault, func(ctx context.Context, l *line, _ int) error {
-			l.srv.Inject(telegram.Fault{Kind: telegram.Hang})
-			l.client.timeout = 50 * time.Millisecond
-			return say(ctx, l, "x")
-		}},
 		{"caller gave up in mid-call", UnknownFault, func(ctx context.Context, l *line, _ int) error {
-			l.srv.Inject(telegram.Fault{Kind: telegram.Hang})
-			ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
+			arrived := func(telegram.Call) bool { cancel(); return true }
+			l.srv.Inject(telegram.Fault{Kind: telegram.Hang, When: arrived})
 			return say(ctx, l, "x")
 		}},
 		{"caller gave up before", Cancelled, func(ctx context.Context, l *line, _ int) error {
@@ -265,6 +262,28 @@ func TestClientFaults(t *testing.T) {
 	}
 }
 
+// A request that gets no response ends after the timeout. Telegram may have received it.
+func TestClientEndsARequestWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := telegram.New(telegram.Options{})
+		defer func() {
+			if err := srv.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		c, err := NewClient(ClientOptions{Token: srv.Token(), Transport: srv.Client().Transport})
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.Inject(telegram.Fault{Kind: telegram.Hang})
+		start := time.Now()
+		_, err = c.Send(t.Context(), Message{To: orchestrator.ConversationID{Chat: 7}, Text: render.Plain("x")})
+		if took := time.Since(start); FaultOf(err).Kind != UnknownFault || took != 30*time.Second {
+			t.Errorf("after %s: %v is %q", took, err, FaultOf(err).Kind)
+		}
+	})
+}
+
 func TestClientWrongToken(t *testing.T) {
 	l := connect(t)
 	c, err := NewClient(ClientOptions{Token: "1:wrong-token-of-nobody", APIBase: l.srv.URL(), Transport: http.DefaultTransport})
@@ -278,14 +297,28 @@ func TestClientWrongToken(t *testing.T) {
 	}
 }
 
-// A request that was never sent may be tried again. The connection shows the difference, not the error's text.
-func TestClientKnowsWhatNeverLeft(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
+// closedPort returns an address that refuses connections until the end of the test. Its socket is bound, so no other
+// program gets the port, but nothing listens on it.
+func closedPort(t *testing.T) string {
+	t.Helper()
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := closed.Addr().String()
-	closed.Close()
+	t.Cleanup(func() { _ = syscall.Close(socket) })
+	if err := syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	bound, err := syscall.Getsockname(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", bound.(*syscall.SockaddrInet4).Port)
+}
+
+// A request that was never sent may be tried again. The connection shows the difference, not the error's text.
+func TestClientKnowsWhatNeverLeft(t *testing.T) {
+	address := closedPort(t)
 	for _, base := range []string{
 		"http://" + address,  // no server listens here
 		"http://256.0.0.1:1", // no such address

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"ductor/cli"
 	"ductor/cli/host"
 	"ductor/internal/proctree"
@@ -36,7 +34,7 @@ func RunIfAsked() {
 func Main(m *testing.M) {
 	RunIfAsked()
 	testprogram.Guard()
-	goleak.VerifyTestMain(m)
+	testprogram.Main(m)
 }
 
 // Host opens a launcher in a new directory. Its runners are this test binary, or the program in ProgramVar. At the end

@@ -36,6 +36,9 @@ const runnerArg = "runner"
 // answered.
 const restartWait = 10 * time.Minute
 
+// replyWait limits how long a hook waits for the first reply of ductor. The agent CLI waits for the hook.
+const replyWait = time.Second
+
 // runIfAsked runs a runner, a hook or an MCP server if the arguments request one, and then exits. It runs before cobra
 // parses flags, because the agent CLIs in a user's terminals wait for each hook to finish.
 func runIfAsked() {
@@ -48,7 +51,8 @@ func runIfAsked() {
 	case len(os.Args) > 1 && os.Args[1] == terminal.Verb:
 		os.Exit(hook.Main(hook.Process{
 			Args: os.Args[2:], In: os.Stdin, Out: os.Stdout, Within: os.Getenv(runner.RunVar) != "",
-			RestartWait: restartWait, StateFlag: terminal.StateFlag, ThenFlag: terminal.ThenFlag,
+			RestartWait: restartWait, ReplyWait: replyWait,
+			StateFlag: terminal.StateFlag, ThenFlag: terminal.ThenFlag,
 		}))
 	}
 }

@@ -18,11 +18,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"ductor/heartbeat"
 	"ductor/heartbeat/webhook"
 	"ductor/internal/store"
+	"ductor/internal/testprogram"
 	"ductor/orchestrator"
 )
 
@@ -31,7 +30,7 @@ var friday = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 var here = orchestrator.ConversationID{Chat: 7, Topic: 3}
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testprogram.Main(m) }
 
 const secret = "correct horse battery staple"
 

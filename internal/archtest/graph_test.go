@@ -222,7 +222,7 @@ var modules = map[string][]string{
 	"github.com/chromedp":                    {"web/browsertest"},
 	"github.com/modelcontextprotocol/go-sdk": {"mcp", "mcp/servers", "internal/sim/toolserver"},
 	"pgregory.net/rapid":                     {"cli/clitest"},
-	"go.uber.org/goleak":                     {"cli/clitest"},
+	"go.uber.org/goleak":                     {"cli/clitest", "internal/testprogram"},
 	"github.com/google/go-cmp":               {"cli/clitest"},
 }
 

@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"ductor/internal/testprogram"
 )
 
@@ -26,12 +24,11 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		if races() {
-			code = 1
-		}
-		os.Exit(code)
-	}))
+	code := testprogram.Run(m)
+	if races() {
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // watchRaces lets the runners of tests report data races to files, because their standard error is not read. It also

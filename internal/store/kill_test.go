@@ -14,8 +14,6 @@ import (
 	"syscall"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"ductor/cli"
 	"ductor/internal/store/sqlite"
 	"ductor/internal/testprogram"
@@ -37,7 +35,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	testprogram.Checks(25)
-	goleak.VerifyTestMain(m)
+	testprogram.Main(m)
 }
 
 const killWorkers = 2

@@ -1,5 +1,5 @@
-// Package testprogram has helpers for the TestMain functions of all packages. They decide whether long tests run, and
-// end processes that are still running after the tests. The package is for tests only.
+// Package testprogram has helpers for the TestMain functions of all packages. They decide whether long tests run, end
+// processes that are still running after the tests, and find goroutines that are left. The package is for tests only.
 package testprogram
 
 import (

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"ductor/internal/proctree"
 )
 
@@ -23,8 +25,10 @@ const endVar = "TEST_END"
 // fails.
 const splitVar = "TEST_SPLIT"
 
+const shortPatience = 50 * time.Millisecond
+
 func TestMain(m *testing.M) {
-	exitPatience = 50 * time.Millisecond
+	exitPatience = shortPatience
 	processes := 1
 	if os.Getenv(splitVar) != "" {
 		processes = 3
@@ -153,6 +157,21 @@ func TestTestsAreSplit(t *testing.T) {
 	if said, err := again(splitVar+"=none", "-test.v", "-test.run=^TestLongIsAskedFor$").CombinedOutput(); err != nil ||
 		strings.Count(string(said), "=== RUN") != 1 {
 		t.Errorf("one test: %v\n%s", err, said)
+	}
+}
+
+// A goroutine that ends later than goleak waits is no leak. One that does not end is a leak.
+func TestLeaksAreFound(t *testing.T) {
+	before, release := goleak.IgnoreCurrent(), make(chan struct{})
+	go func() { <-release }()
+	if err := FindLeaks(before); err == nil {
+		t.Error("the goroutine is not found")
+	}
+	exitPatience = time.Hour
+	defer func() { exitPatience = shortPatience }()
+	time.AfterFunc(time.Second, func() { close(release) })
+	if err := FindLeaks(before); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -3,7 +3,9 @@ package agent_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -127,9 +129,14 @@ func TestLiveClaudeAsksForPermission(t *testing.T) {
 }
 
 func TestLiveClaudeQueuesMessages(t *testing.T) {
-	l := newPlace(t).startClaude(t, "--replay-user-messages")
-	l.say(`[[text "abc" chunk=1 delay=1ms]][[sleep 200ms]]`)
-	l.until("stream_event")
+	p := newPlace(t)
+	gate := filepath.Join(p.work, "gate")
+	if err := syscall.Mkfifo(gate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := p.startClaude(t, "--replay-user-messages")
+	l.say(`[[text "ab" file="` + gate + `"]]`) // the turn reads the file, and waits until the test writes it
+	l.until("system")
 	l.send(`{"type":"user","uuid":"u1","message":{"role":"user","content":"[[text two]]"}}`)
 	l.send(`{"type":"user","uuid":"u1","message":{"role":"user","content":"[[text twice]]"}}`)
 	l.send(`{"type":"user","uuid":"u2","message":{"role":"user","content":"[[text three]]"}}`)
@@ -143,6 +150,9 @@ func TestLiveClaudeQueuesMessages(t *testing.T) {
 		}
 	}
 	l.in.Close()
+	if err := os.WriteFile(gate, []byte("c"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if got := l.until("result")["result"]; got != "abc" {
 		t.Errorf("first %v", got)
 	}

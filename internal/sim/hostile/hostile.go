@@ -4,6 +4,7 @@ package hostile
 
 import (
 	"maps"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -28,7 +29,10 @@ const (
 	small  = 40 << 10
 	factor = 4
 	most   = 2 * factor
-	tries  = 5
+	// Linear compares the shortest times of several tries, because noise only adds time. It accepts a parser after
+	// fewTries at the earliest, so that a single slow run of the short text does not hide a quadratic parser. It rejects
+	// a parser only after manyTries.
+	fewTries, manyTries = 3, 10
 	// Linear accepts every parser that is faster than this for the longer text. Even if such a parser is quadratic, it
 	// parses a megabyte within a second.
 	fastEnough = 20 * time.Millisecond
@@ -36,7 +40,7 @@ const (
 
 // Linear fails the test if a parser's time grows faster than the length of the text. The function work must parse the
 // text in the calling goroutine. Linear measures the CPU time of a thread, which does not depend on the load of the
-// machine. It tries several times before it fails.
+// machine. It tries several times, and compares the shortest times.
 func Linear(t *testing.T, texts func(size int) map[string]string, work func(text string)) {
 	t.Helper()
 	if raceDetector {
@@ -44,27 +48,31 @@ func Linear(t *testing.T, texts func(size int) map[string]string, work func(text
 	}
 	short, long := texts(small), texts(factor*small)
 	for _, name := range slices.Sorted(maps.Keys(long)) {
-		if grows, ratio := growth(func() { work(short[name]) }, func() { work(long[name]) }); grows {
+		measure := func(text string) func() time.Duration {
+			return func() time.Duration { return processorTime(func() { work(text) }) }
+		}
+		if grows, ratio := growth(measure(short[name]), measure(long[name])); grows {
 			t.Errorf("%s: %d times the text is %.1f times the work", name, factor, ratio)
 		}
 	}
 }
 
-func growth(short, long func()) (grows bool, least float64) {
-	for range tries {
-		after := processorTime(long)
-		if after < fastEnough {
+// growth reports whether the work for the long text is too much, compared with the work for the short text. The ratio is
+// 0 if the work for the long text is fast enough in any case.
+func growth(short, long func() time.Duration) (grows bool, ratio float64) {
+	least, leastLong := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
+	for try := 1; try <= manyTries; try++ {
+		leastLong = min(leastLong, long())
+		if leastLong < fastEnough {
 			return false, 0
 		}
-		ratio := float64(after) / float64(max(processorTime(short), 1))
-		if ratio < most {
+		least = min(least, max(short(), 1))
+		ratio = float64(leastLong) / float64(least)
+		if try >= fewTries && ratio < most {
 			return false, ratio
 		}
-		if least == 0 || ratio < least {
-			least = ratio
-		}
 	}
-	return true, least
+	return true, ratio
 }
 
 // processorTime calls work and returns the CPU time that the call took.

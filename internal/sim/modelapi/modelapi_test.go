@@ -11,12 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"ductor/internal/sim/modelapi"
+	"ductor/internal/testprogram"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testprogram.Main(m) }
 
 const key = "sk-test"
 

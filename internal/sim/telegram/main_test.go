@@ -3,7 +3,7 @@ package telegram_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"ductor/internal/testprogram"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testprogram.Main(m) }

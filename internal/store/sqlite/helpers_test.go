@@ -8,10 +8,11 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
+
+	"ductor/internal/testprogram"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testprogram.Main(m) }
 
 // items is the schema of the tests: contents with names.
 var items = Schema{

@@ -16,7 +16,8 @@ import (
 func run(t *testing.T, state, event string) string {
 	t.Helper()
 	var out bytes.Buffer
-	code := Main(Process{Args: []string{"claude", "--s", state}, In: strings.NewReader(event), Out: &out, StateFlag: "--s", ThenFlag: "--t"})
+	code := Main(Process{Args: []string{"claude", "--s", state}, In: strings.NewReader(event), Out: &out,
+		ReplyWait: time.Hour, StateFlag: "--s", ThenFlag: "--t"})
 	if code != 0 {
 		t.Errorf("exit code %d", code)
 	}
@@ -34,6 +35,7 @@ func serve(t *testing.T, state string, lines ...string) (got chan Message) {
 	got = make(chan Message, 1)
 	go func() {
 		c, err := l.AcceptUnix()
+		_ = l.Close() // a later hook must not wait in the queue of this socket
 		if err != nil {
 			return
 		}
@@ -94,6 +96,22 @@ func TestWithoutAnAnswerTheCLIAsksAsUsual(t *testing.T) {
 	}
 }
 
+// If ductor runs but does not reply, the CLI gets nothing after a short wait.
+func TestAHookDoesNotWaitForADuctorThatHangs(t *testing.T) {
+	state := t.TempDir()
+	l, err := Listen(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var out bytes.Buffer
+	Main(Process{Args: []string{"claude", "--s", state}, In: strings.NewReader(`{}`), Out: &out,
+		RestartWait: time.Hour, ReplyWait: time.Millisecond, StateFlag: "--s", ThenFlag: "--t"})
+	if out.Len() > 0 {
+		t.Errorf("the CLI gets %q", out.String())
+	}
+}
+
 // If ductor exits while the user decides, the hook asks the next ductor again, but waits no longer than a restart
 // takes.
 func TestAHookAsksAgainAfterARestart(t *testing.T) {
@@ -105,7 +123,8 @@ func TestAHookAsksAgainAfterARestart(t *testing.T) {
 		second <- serve(t, state, `{"wait":true}`, `{"output":{"a":1}}`)
 	}()
 	var out bytes.Buffer
-	Main(Process{Args: []string{"claude", "--s", state}, In: strings.NewReader(`{"x":"y"}`), Out: &out, RestartWait: time.Minute, StateFlag: "--s", ThenFlag: "--t"})
+	Main(Process{Args: []string{"claude", "--s", state}, In: strings.NewReader(`{"x":"y"}`), Out: &out,
+		RestartWait: time.Hour, ReplyWait: time.Hour, StateFlag: "--s", ThenFlag: "--t"})
 	if out.String() != "{\"a\":1}\n" {
 		t.Errorf("the CLI gets %q", out.String())
 	}

@@ -20,12 +20,10 @@ type Process struct {
 	Out         io.Writer
 	Within      bool          // ductor itself runs the agent, and therefore does not need the hook
 	RestartWait time.Duration // how long to wait for a restart of ductor, if ductor has promised an answer
+	ReplyWait   time.Duration // how long to wait for the first reply of ductor, in which it can promise an answer
 	// StateFlag and ThenFlag are copies of the constants in package terminal.
 	StateFlag, ThenFlag string
 }
-
-// ductorTimeout is how long ductor may take for its first reply, in which it can promise an answer.
-const ductorTimeout = time.Second
 
 // Main runs the hook and returns its exit code. The exit code is always 0: for the CLI, a hook of ductor never fails.
 func Main(p Process) int {
@@ -86,9 +84,9 @@ func (p Process) send(state string, m Message) json.RawMessage {
 	m.Event = bytes.TrimSpace(m.Event)
 	m.Dir, _ = os.Getwd()
 	began := time.Now()
-	output, result := sendOnce(state, m)
+	output, result := p.sendOnce(state, m)
 	for gone := time.Now(); result == lost || !m.Since.IsZero() &&
-		result == noPromise; output, result = sendOnce(state, m) {
+		result == noPromise; output, result = p.sendOnce(state, m) {
 		if result == lost {
 			m.Since, gone = began, time.Now()
 		}
@@ -109,7 +107,7 @@ const (
 	answered                 // ductor has sent its final answer, which may be empty
 )
 
-func sendOnce(state string, m Message) (json.RawMessage, outcome) {
+func (p Process) sendOnce(state string, m Message) (json.RawMessage, outcome) {
 	conn, err := dial(state)
 	if err != nil {
 		return nil, noPromise
@@ -119,7 +117,7 @@ func sendOnce(state string, m Message) (json.RawMessage, outcome) {
 	if err != nil {
 		return nil, answered // do not retry, because the CLI's event is not JSON
 	}
-	err = conn.SetDeadline(time.Now().Add(ductorTimeout))
+	err = conn.SetDeadline(time.Now().Add(p.ReplyWait))
 	if err == nil {
 		_, err = conn.Write(append(raw, '\n'))
 	}
