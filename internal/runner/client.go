@@ -62,8 +62,9 @@ type Client struct {
 	files writeWatch
 	pids  []int // runners that this client started and has not reaped; guarded by mu
 
-	remote Remote // the remote environment; nil for a runner on this machine
-	tools  toolRelays
+	remote  Remote        // the remote environment; nil for a runner on this machine
+	maxAway time.Duration // how long to try to reach remote before giving up its runs
+	tools   toolRelays
 
 	starts *scope // goroutines that start runs; Close cancels them first. Lock mu to add one
 	life   *scope // the client's other goroutines; Close cancels them when all goroutines in starts have ended
