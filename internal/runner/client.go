@@ -32,7 +32,8 @@ type Options struct {
 	// Upgrade makes the client upgrade a runner of another build to this build. Runs continue during the upgrade.
 	Upgrade bool
 
-	file *os.File // the open program file, if Small returned these options
+	file    *os.File      // the open program file, if Small returned these options
+	maxAway time.Duration // see OpenRemote
 }
 
 const (
@@ -62,9 +63,8 @@ type Client struct {
 	files writeWatch
 	pids  []int // runners that this client started and has not reaped; guarded by mu
 
-	remote  Remote        // the remote environment; nil for a runner on this machine
-	maxAway time.Duration // how long to try to reach remote before giving up its runs
-	tools   toolRelays
+	remote Remote // the remote environment; nil for a runner on this machine
+	tools  toolRelays
 
 	starts *scope // goroutines that start runs; Close cancels them first. Lock mu to add one
 	life   *scope // the client's other goroutines; Close cancels them when all goroutines in starts have ended

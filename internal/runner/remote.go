@@ -62,7 +62,7 @@ const (
 // reach the environment for maxAway, it gives up its runs. 0 means 10 s. The caller must Close the client.
 func OpenRemote(r Remote, maxAway time.Duration) *Client {
 	c := newClient()
-	c.remote, c.maxAway = r, cmp.Or(maxAway, defaultMaxAway)
+	c.remote, c.opts.maxAway = r, cmp.Or(maxAway, defaultMaxAway)
 	return c
 }
 
@@ -98,7 +98,7 @@ func (c *Client) minEffort() Effort {
 func (c *Client) shouldGiveUp(err error, broke time.Time) bool {
 	var version *VersionError
 	return c.remote == nil || errors.Is(err, ErrNoEnvironment) || errors.As(err, &version) ||
-		time.Since(broke) > c.maxAway
+		time.Since(broke) > c.opts.maxAway
 }
 
 func (c *Client) giveUpRuns(err error) {
