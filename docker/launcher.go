@@ -63,7 +63,7 @@ func Open(o Options) (*Launcher, error) {
 		notes: l.notes, idle: l.nothingRuns, resting: l.allResting,
 		watch: &pauseWatch{engine: o.Engine, name: name, conns: map[net.Conn]bool{}},
 	}
-	l.runs = runner.OpenRemote(l.remote)
+	l.runs = runner.OpenRemote(l.remote, o.MaxAway)
 	l.Launcher, err = host.Open(host.Options{
 		Remote: l.runs, Timing: o.Timing, Logger: o.Logger,
 	})

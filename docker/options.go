@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"ductor/cli"
 )
@@ -95,6 +96,10 @@ type Options struct {
 	// StateSize limits the home and the directory of runs to this number of bytes each. Both are then in memory, and
 	// their contents are lost when the container stops. 0 means no limit; both are then in a volume.
 	StateSize int64
+
+	// MaxAway is how long ductor tries to reach the container after the connection to it broke. Then it gives up the
+	// runs there. 0 means 10 s.
+	MaxAway time.Duration
 
 	cli.Timing              // documented in host.Options
 	Logger     *slog.Logger `json:"-"`

@@ -57,17 +57,20 @@ func silentEngine(t testing.TB) *Engine {
 	return relay(t, 50*time.Millisecond, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }) // until it is closed
 }
 
-// silentOn is the machine's engine, except that it never answers requests that contain a word.
+// silentOn is the machine's engine, except that it never answers requests that contain a word. ductor waits for each of
+// its answers for a second.
 func silentOn(t testing.TB, word string) *Engine {
 	t.Helper()
-	return filteredEngine(t, func(request []byte) (pass bool) { return !bytes.Contains(request, []byte(word)) })
+	return filteredEngine(t, time.Second, func(request []byte) (pass bool) {
+		return !bytes.Contains(request, []byte(word))
+	})
 }
 
 // filteredEngine is the machine's engine, with a function that checks each request first. After it rejects one, the
-// connection stays silent.
-func filteredEngine(t testing.TB, look func(request []byte) (pass bool)) *Engine {
+// connection stays silent. See EngineOptions.Wait for wait.
+func filteredEngine(t testing.TB, wait time.Duration, look func(request []byte) (pass bool)) *Engine {
 	t.Helper()
-	return relay(t, time.Second, func(conn net.Conn) {
+	return relay(t, wait, func(conn net.Conn) {
 		engine, err := net.Dial("unix", strings.TrimPrefix(dockertest.Host(), "unix://"))
 		if err != nil {
 			return // closes without an answer
@@ -106,7 +109,7 @@ func TestAnImageThatIsRemovedInBetweenIsMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	removed := 0
-	o.Engine = filteredEngine(t, func(request []byte) bool {
+	o.Engine = filteredEngine(t, 0, func(request []byte) bool {
 		if removed == 0 && bytes.Contains(request, []byte("/containers/create?name=")) {
 			removed++
 			if out, err := exec.Command("docker", "-H", dockertest.Host(), "rmi",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/docker/docker/api/types/events"
 	"github.com/docker/docker/api/types/filters"
@@ -18,7 +19,7 @@ type pauseWatch struct {
 
 	mu     sync.Mutex
 	conns  map[net.Conn]bool
-	cancel context.CancelFunc // stops follow; nil if no connection is open
+	cancel context.CancelFunc // stops follow, which runs while a connection is open; nil if none is
 	wg     sync.WaitGroup
 }
 
@@ -33,8 +34,13 @@ func (w *pauseWatch) watchConn(c net.Conn) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
 	w.wg.Go(func() {
-		defer cancel()
-		w.follow(ctx)
+		for ctx.Err() == nil {
+			w.follow(ctx)
+			select {
+			case <-ctx.Done():
+			case <-time.After(refollowPause):
+			}
+		}
 	})
 }
 
@@ -48,12 +54,19 @@ func (w *pauseWatch) remove(c net.Conn) {
 	}
 }
 
-// follow reads the engine's events until ctx ends or the engine stops.
+// refollowPause is the pause before ductor subscribes to the engine's events again, after the engine ended them.
+const refollowPause = time.Second
+
+// follow reads the engine's events until ctx ends or the engine ends them. The events do not include a pause before the
+// subscription, so follow first checks the container.
 func (w *pauseWatch) follow(ctx context.Context) {
 	news, errs := w.engine.api.Events(ctx, events.ListOptions{Filters: filters.NewArgs(
 		filters.Arg("type", string(events.ContainerEventType)), filters.Arg("container", w.name),
 		filters.Arg("event", string(events.ActionPause)),
 	)})
+	if c, there, err := w.engine.inspect(ctx, w.name); err == nil && there && c.State.Paused {
+		w.closeAll()
+	}
 	for {
 		select {
 		case <-news:

@@ -2,9 +2,11 @@ package proctree
 
 import (
 	"bufio"
+	"fmt"
 	"os/exec"
 	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,16 +33,31 @@ func TestGlanceFindsWhatMembersFinds(t *testing.T) {
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	seen, err := tree.Glance()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := tree.Members()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(seen, all) || len(all) < 5 || seen[0] != id {
-		t.Errorf("a glance finds %v, a look %v", seen, all)
+	eventually(t, func() error {
+		seen, err := tree.Glance()
+		if err != nil {
+			return err
+		}
+		all, err := tree.Members()
+		if err == nil && (!slices.Equal(seen, all) || len(all) < 5 || seen[0] != id) {
+			err = fmt.Errorf("a glance finds %v, a look %v", seen, all)
+		}
+		return err
+	})
+}
+
+// eventually calls f until it returns nil. A scan may miss a process that is just replacing its program. eventually fails
+// the test after a minute.
+func eventually(t *testing.T, f func() error) {
+	t.Helper()
+	for until := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		err := f()
+		if err == nil {
+			return
+		}
+		if time.Now().After(until) {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -55,8 +72,11 @@ func TestGlanceBesideADeadRoot(t *testing.T) {
 	id, _ := LookUp(cmd.Process.Pid)
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	dead := ID{PID: id.PID, Start: id.Start - 1}
-	seen, err := New(dead, mark).Glance()
-	if err != nil || !slices.Contains(seen, id) {
-		t.Errorf("it finds %v, %v", seen, err)
-	}
+	eventually(t, func() error {
+		seen, err := New(dead, mark).Glance()
+		if err == nil && !slices.Contains(seen, id) {
+			err = fmt.Errorf("it finds %v", seen)
+		}
+		return err
+	})
 }

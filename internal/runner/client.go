@@ -32,7 +32,8 @@ type Options struct {
 	// Upgrade makes the client upgrade a runner of another build to this build. Runs continue during the upgrade.
 	Upgrade bool
 
-	file *os.File // the open program file, if Small returned these options
+	file    *os.File      // the open program file, if Small returned these options
+	maxAway time.Duration // see OpenRemote
 }
 
 const (

@@ -66,32 +66,39 @@ func TestJournalLimit(t *testing.T) {
 // An agent that is far ahead of its reader is paused, and no output is lost.
 func TestAgentIsPausedForItsReader(t *testing.T) {
 	const size = 512 << 20
-	r := start(t, open(t), sh(fmt.Sprintf(`yes 0123456789abcde | head -c %d; echo the end`, size)))
-	awaitPause(t, r, size)
+	r := startPaused(t, open(t), size)
 	got, err := io.Copy(io.Discard, r.Stdout())
 	if err != nil || got != size+8 {
 		t.Errorf("%d bytes, %v", got, err)
 	}
 }
 
-// awaitPause waits until a run is paused before its output is complete.
-func awaitPause(t *testing.T, r *Run, whole int64) {
+// startPaused starts an agent that writes size bytes and a last line, and waits until the runner has paused it. On a
+// busy machine the runner may be late, so the agent does not write all of them before the pause.
+func startPaused(t *testing.T, c *Client, size int64) *Run {
 	t.Helper()
+	const enough = pauseLag + 16<<20
+	gate := filepath.Join(t.TempDir(), "paused")
+	r := start(t, c, sh(fmt.Sprintf(`yes 0123456789abcde | head -c %d; until [ -e %s ]; do sleep 0.02; done
+		yes 0123456789abcde | head -c %d; echo the end`, enough, gate, size-enough)))
+	for part := int64(8 << 20); part <= pauseLag; part += 8 << 20 {
+		eventually(t, "a part of the output", func() bool { return sizeOf(r) >= part })
+	}
 	eventually(t, "it is paused", func() bool {
 		stat := readFile(t, "/proc", strconv.Itoa(r.PID()), "stat")
 		return strings.HasPrefix(stat[strings.LastIndex(stat, ") ")+2:], "T")
 	})
-	if sizeOf(r) >= whole {
-		t.Error("it was not paused: the test proves nothing")
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
+	return r
 }
 
 // An agent that was paused when its runner died continues.
 func TestAPausedAgentOutlivesItsRunner(t *testing.T) {
 	const size = 256 << 20
 	c := open(t)
-	r := start(t, c, sh(fmt.Sprintf(`yes 0123456789abcde | head -c %d; echo the end`, size)))
-	awaitPause(t, r, size)
+	r := startPaused(t, c, size)
 	killRunner(t, c)
 	got, err := io.Copy(io.Discard, r.Stdout())
 	if err != nil || got != size+8 {
@@ -104,9 +111,11 @@ func TestAPausedAgentContinuesWithoutItsClient(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const size = 1 << 30
 	c := open(t)
-	r := start(t, c, sh(fmt.Sprintf(`yes 0123456789abcde | head -c %d; echo the end`, size)))
-	awaitPause(t, r, size)
+	r := startPaused(t, c, size)
+	c.linking.Lock() // until the client ends, it must not start the next runner
 	killRunner(t, c)
+	c.life.cancel()
+	c.linking.Unlock()
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -79,11 +79,11 @@ func TestAPreparedRunOfADeadRunner(t *testing.T) {
 	c := open(t)
 	r := start(t, c, sh(`cat`))
 	awaitPrepared(t, c)
-	killRunner(t, c)
-	old := filepath.Join(c.dir, preparedDir, "old")
+	old := filepath.Join(c.dir, preparedDir, "old") // exists before the client starts the next runner
 	if err := os.WriteFile(old, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	killRunner(t, c)
 	write(t, r, "one\n")
 	if got := readLine(t, r); got != "one" {
 		t.Errorf("%q", got)

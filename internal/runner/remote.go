@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,19 +50,19 @@ func (e *LostEnvironmentError) Error() string {
 func (e *LostEnvironmentError) Unwrap() error { return e.Err }
 
 const (
-	// maxAway is how long a client tries to reach a remote environment before it gives up its runs.
-	maxAway = 10 * time.Second
+	// defaultMaxAway is how long a client tries to reach a remote environment before it gives up its runs.
+	defaultMaxAway = 10 * time.Second
 	// greetWait is how long a runner in a remote environment may take to answer hello.
 	greetWait = 30 * time.Second
 	// maxPull is the maximum number of bytes of output that a client requests at once.
 	maxPull = 128 << 10
 )
 
-// OpenRemote returns a client of the runs in a remote environment. The client connects when it needs to. The caller
-// must Close the client.
-func OpenRemote(r Remote) *Client {
+// OpenRemote returns a client of the runs in a remote environment. The client connects when it needs to. If it cannot
+// reach the environment for maxAway, it gives up its runs. 0 means 10 s. The caller must Close the client.
+func OpenRemote(r Remote, maxAway time.Duration) *Client {
 	c := newClient()
-	c.remote = r
+	c.remote, c.opts.maxAway = r, cmp.Or(maxAway, defaultMaxAway)
 	return c
 }
 
@@ -97,7 +98,7 @@ func (c *Client) minEffort() Effort {
 func (c *Client) shouldGiveUp(err error, broke time.Time) bool {
 	var version *VersionError
 	return c.remote == nil || errors.Is(err, ErrNoEnvironment) || errors.As(err, &version) ||
-		time.Since(broke) > maxAway
+		time.Since(broke) > c.opts.maxAway
 }
 
 func (c *Client) giveUpRuns(err error) {

@@ -125,7 +125,7 @@ func openFakeRemote(t testing.TB) (*Client, *fakeRemote) {
 	if err := e.start(); err != nil {
 		t.Fatal(err)
 	}
-	c := OpenRemote(e)
+	c := OpenRemote(e, 0)
 	t.Cleanup(func() {
 		e.leave(nil)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -440,7 +440,7 @@ func TestRemoteUpgrade(t *testing.T) {
 	r := start(t, c, sh(`echo ready; read line; echo "got $line"; exit 7`))
 	readLine(t, r)
 	before, _ := runnerOf(c)
-	next := OpenRemote(&fakeRemote{t: t, dir: e.dir, id: "second", path: runnerCommand(t)[0]})
+	next := OpenRemote(&fakeRemote{t: t, dir: e.dir, id: "second", path: runnerCommand(t)[0]}, 0)
 	defer next.Close()
 	if err := next.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
@@ -487,7 +487,7 @@ func TestRemoteRunnerIsTheLastToBeOOMKilled(t *testing.T) {
 func TestTwoRemoteReaders(t *testing.T) {
 	c, e := openFakeRemote(t)
 	r := start(t, c, sh(`echo first; while read line; do echo "got $line"; done`))
-	other := OpenRemote(&fakeRemote{t: t, dir: e.dir})
+	other := OpenRemote(&fakeRemote{t: t, dir: e.dir}, 0)
 	defer other.Close()
 	q, err := other.Follow(t.Context(), r.ID(), 0)
 	if err != nil {
@@ -517,7 +517,7 @@ func TestHangingClientDoesNotBlockOthers(t *testing.T) {
 	if _, err := io.ReadFull(r.Stdout(), make([]byte, size)); err != nil {
 		t.Fatal(err)
 	}
-	stuck := OpenRemote(&fakeRemote{t: t, dir: e.dir})
+	stuck := OpenRemote(&fakeRemote{t: t, dir: e.dir}, 0)
 	l, err := stuck.connect(t.Context(), AsIs)
 	if err != nil {
 		t.Fatal(err)

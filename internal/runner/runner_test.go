@@ -245,10 +245,11 @@ func TestLimitsWithoutAClient(t *testing.T) {
 	} {
 		for _, killed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, runner killed %v", name, killed), func(t *testing.T) {
-				spec := sh(`echo ready; sleep 600`)
-				spec.Limits = tc.limits
-				r := start(t, c, spec)
+				r := start(t, c, sh(`echo ready; sleep 600`))
 				readLine(t, r)
+				if err := r.Limit(t.Context(), tc.limits); err != nil {
+					t.Fatal(err)
+				}
 				if killed {
 					killRunner(t, c)
 				}
@@ -284,15 +285,15 @@ func TestAttachAfterAnotherClient(t *testing.T) {
 	}
 	next := reopen(t, dir, Options{})
 	var info Info
-	eventually(t, "the second line", func() bool {
+	eventually(t, "the second line, and the end of the first client's connection", func() bool {
 		runs, err := next.List(t.Context())
 		if err != nil || len(runs) != 1 {
 			t.Fatal(runs, err)
 		}
 		info = runs[0]
-		return info.OutputEnd == 16
+		return info.OutputEnd == 16 && !info.Attached
 	})
-	if info.Labels["for"] != "a turn" || info.InputEnd != 8 || !info.Alive || info.PID != r.PID() || info.Attached {
+	if info.Labels["for"] != "a turn" || info.InputEnd != 8 || !info.Alive || info.PID != r.PID() {
 		t.Errorf("%+v", info)
 	}
 	q := attach(t, next, r.ID(), 8)

@@ -45,7 +45,8 @@ func TestMain(m *testing.M) {
 
 // leave starts a process that is detached from this program, and ends this program.
 func leave(end string) error {
-	orphan := exec.Command("sh", "-c", "sleep 1000 </dev/null >/dev/null 2>&1 & echo $!")
+	orphan := exec.Command("sh", "-c", `sleep 1000 </dev/null >/dev/null 2>&1 &
+		until grep -qx sleep /proc/$!/comm; do :; done; echo $!`) // the child begins as a copy of the shell
 	orphan.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	pid, err := orphan.Output()
 	if err != nil {
