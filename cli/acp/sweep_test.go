@@ -32,7 +32,8 @@ func TestAnAbortLeavesNothingOfATurnInASharedProcess(t *testing.T) {
 			beside := open(t, p, other)
 			one, _ := clitest.Play(t.Context(), beside, other)
 			if pid := abortWithDaemon(t, p, beside, dir); clitest.Alive(pid) || beside.Info().Alive {
-				t.Errorf("the daemon %d lives: %v; its process takes turns: %v", pid, clitest.Alive(pid), beside.Info().Alive)
+				t.Errorf("the daemon %d lives: %v; its process takes turns: %v",
+					pid, clitest.Alive(pid), beside.Info().Alive)
 			}
 			other.Resume, other.Prompt = one.AgentSessionID, "[[history]]"
 			if r, _ := clitest.Play(t.Context(), open(t, p, other), other); !strings.Contains(r.Text, "lighthouse") {

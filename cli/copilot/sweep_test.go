@@ -22,7 +22,8 @@ func TestAnAbortLeavesNothingOfATurnInASharedProcess(t *testing.T) {
 		one, _ := clitest.Play(t.Context(), beside, other)
 		pid := abortWithDaemon(t, p, beside, dir)
 		if clitest.Alive(pid) || beside.Info().Alive {
-			t.Errorf("the daemon %d lives: %v; its process takes turns: %v", pid, clitest.Alive(pid), beside.Info().Alive)
+			t.Errorf("the daemon %d lives: %v; its process takes turns: %v",
+				pid, clitest.Alive(pid), beside.Info().Alive)
 		}
 		other.Resume, other.Prompt = one.AgentSessionID, "[[history]]"
 		if r, _ := clitest.Play(t.Context(), clitest.Open(t, p, cli.Live, other), other); !strings.Contains(r.Text, "lighthouse") {

@@ -173,7 +173,8 @@ func TestCodexWaitsForAnOpenPipe(t *testing.T) {
 func TestCodexSignals(t *testing.T) {
 	for name, s := range map[string]syscall.Signal{"SIGINT": syscall.SIGINT, "SIGTERM": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {
-			l := newPlace(t).start(t, "codex", "exec", "--json", "--skip-git-repo-check", `[[tool "exec `+ownSleep()+`"]]`)
+			l := newPlace(t).start(t, "codex", "exec", "--json", "--skip-git-repo-check",
+				`[[tool "exec `+ownSleep()+`"]]`)
 			l.in.Close()
 			eventually(t, "the tool runs", func() bool { return processes(t, ownSleep()) == 1 })
 			l.signal(s)

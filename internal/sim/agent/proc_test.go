@@ -28,7 +28,8 @@ func pids(t *testing.T, cmdline string) []int {
 	var all []int
 	for _, f := range files {
 		b, err := os.ReadFile(f)
-		if err != nil || strings.ReplaceAll(strings.TrimSuffix(string(b), "\x00"), "\x00", " ") != cmdline {
+		words := strings.TrimSuffix(string(b), "\x00")
+		if err != nil || strings.ReplaceAll(words, "\x00", " ") != cmdline {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
