@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -32,8 +31,9 @@ func TestAnAbortLeavesNothingOfATurnInASharedProcess(t *testing.T) {
 			other := cli.Request{Dir: dir, Permission: cli.Bypass, Prompt: `about the lighthouse [[text "One."]]`}
 			beside := open(t, p, other)
 			one, _ := clitest.Play(t.Context(), beside, other)
-			if pid := abortWithDaemon(t, p, beside, dir); living(pid) || beside.Info().Alive {
-				t.Errorf("the daemon %d lives: %v; its process takes turns: %v", pid, living(pid), beside.Info().Alive)
+			if pid := abortWithDaemon(t, p, beside, dir); clitest.Alive(pid) || beside.Info().Alive {
+				t.Errorf("the daemon %d lives: %v; its process takes turns: %v",
+					pid, clitest.Alive(pid), beside.Info().Alive)
 			}
 			other.Resume, other.Prompt = one.AgentSessionID, "[[history]]"
 			if r, _ := clitest.Play(t.Context(), open(t, p, other), other); !strings.Contains(r.Text, "lighthouse") {
@@ -51,7 +51,7 @@ func TestAnAbortLeavesTheTurnsOfOthersAlone(t *testing.T) {
 	turn := begin(t, beside, other)
 	until[cli.ToolStarted](turn)
 	pid := abortWithDaemon(t, p, beside, dir)
-	if !living(pid) {
+	if !clitest.Alive(pid) {
 		t.Error("the process was ended under the other turn, or the daemon is not what it should be")
 	}
 	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
@@ -62,7 +62,7 @@ func TestAnAbortLeavesTheTurnsOfOthersAlone(t *testing.T) {
 	}
 	for range turn.events { // it is over when Turn returns
 	}
-	if living(pid) {
+	if clitest.Alive(pid) {
 		t.Errorf("the daemon %d lives", pid)
 	}
 }
@@ -108,7 +108,7 @@ func abortWithDaemon(t *testing.T, p *Provider, beside cli.Session, dir string) 
 		raw, _ := os.ReadFile(file) // not there yet
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(raw)))
 	}
-	if !living(pid) {
+	if !clitest.Alive(pid) {
 		t.Fatalf("the daemon %d does not run", pid)
 	}
 	cancel(cli.ErrAborted)
@@ -117,5 +117,3 @@ func abortWithDaemon(t *testing.T, p *Provider, beside cli.Session, dir string) 
 	}
 	return pid
 }
-
-func living(pid int) bool { return pid > 0 && syscall.Kill(pid, 0) == nil }

@@ -217,11 +217,14 @@ func steeredAndAdopted(t *testing.T, p *Provider, req cli.Request) (cli.Session,
 // A message sent during a turn belongs to it in every process of ductor, and every process knows that it was read.
 func TestAdoptedSteer(t *testing.T) {
 	p, dir := scripted(t, nil)
-	req := cli.Request{Dir: dir, Turn: "T1", Conversation: "7/0", Prompt: `[[text "` + strings.Repeat("word ", 30) + `" delay=5ms chunk=5]]`}
+	gate := filepath.Join(dir, "gate")
+	req := cli.Request{Dir: dir, Permission: cli.Bypass, Turn: "T1", Conversation: "7/0",
+		Prompt: `[[text "Some words."]][[tool cmd="until [ -e ` + gate + ` ]; do sleep 0.01; done"]]`}
 	s, k := steeredAndAdopted(t, p, req)
 	until[cli.SessionStarted](k)
 	steer(t, s, cli.Request{Turn: "S1", Prompt: `[[text "And this."]]`})
-	if r := k.end(); r.Err != nil || !strings.HasPrefix(r.Text, "word ") || strings.Count(r.Text, "And this.") != 1 || !strings.HasSuffix(r.Text, "And this.") ||
+	must(t, os.WriteFile(gate, nil, 0o600))
+	if r := k.end(); r.Err != nil || !strings.HasPrefix(r.Text, "Some words.") || strings.Count(r.Text, "And this.") != 1 || !strings.HasSuffix(r.Text, "And this.") ||
 		!slices.Equal(r.Steered.Read, []cli.TurnID{"S1"}) {
 		t.Errorf("answered %+v", r)
 	}
@@ -230,7 +233,7 @@ func TestAdoptedSteer(t *testing.T) {
 // A message that the previous process of ductor sent, and that Claude drops, is returned.
 func TestAdoptedSteerIsTakenBack(t *testing.T) {
 	p, dir := scripted(t, nil)
-	req := cli.Request{Dir: dir, Turn: "T1", Conversation: "7/0", Prompt: `[[text "` + strings.Repeat("word ", 1000) + `" delay=5ms chunk=5]]`}
+	req := cli.Request{Dir: dir, Turn: "T1", Conversation: "7/0", Prompt: `[[text "Some words."]][[hang]]`}
 	_, k := steeredAndAdopted(t, p, req)
 	until[cli.TextDelta](k)
 	k.cancel(cli.ErrReplaced)

@@ -15,15 +15,20 @@ func over(p cli.Provider, l cli.Launcher) cli.Provider {
 	return New(o)
 }
 
+// withGrace returns p with another grace.
+func withGrace(p cli.Provider, grace time.Duration) cli.Provider {
+	o := p.(*Provider).opts
+	o.Grace = grace
+	return New(o)
+}
+
 func TestConformance(t *testing.T) {
 	clitest.EachMode(t, clitest.Harness{
 		New: func(t *testing.T) (cli.Provider, cli.Request) {
-			p, dir := scripted(t, func(o *Options) {
-				o.Grace = 500 * time.Millisecond // the time an agent that ignores SIGTERM costs here
-			})
+			p, dir := scripted(t, nil)
 			return p, cli.Request{Dir: dir, Permission: cli.Bypass}
 		},
-		Over:   over,
+		Over: over, Grace: withGrace,
 		Script: clitest.Script{ErrorKind: cli.Refused},
 	}, map[cli.Mode]clitest.Cannot{cli.Live: nil, cli.OneShot: nil})
 }

@@ -112,13 +112,15 @@ func TestSystemPromptsAreInNoCommandLine(t *testing.T) {
 			prompts := privately(t, p)
 			var told []string
 			p.opts.Launcher = noting{p.opts.Launcher, &told}
+			gate := filepath.Join(dir, "gate")
 			req := cli.Request{Dir: dir, SystemPrompt: replacing, AppendPrompt: adding, Permission: cli.Bypass,
-				Prompt: `[[tool cmd="sleep 0.1"]] [[text ok]]`}
+				Prompt: `[[tool cmd="until [ -e ` + gate + ` ]; do sleep 0.01; done"]] [[text ok]]`}
 			s := clitest.Open(t, p, mode, req)
 			var last cli.Event
 			s.Turn(t.Context(), req, func(ev cli.Event) {
 				if _, ok := ev.(cli.ToolStarted); ok {
 					inspect(t, s)
+					must(t, os.WriteFile(gate, nil, 0o600))
 				}
 				last = ev
 			})

@@ -264,9 +264,13 @@ func TestStallEndsTheTurn(t *testing.T) {
 	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			p, dir := scripted(t, func(o *Options) { o.Stall = 3 * time.Second }) // by then the agent has printed text
-			req := cli.Request{Dir: dir, Prompt: `[[text "half"]] [[hang]]`}
-			r, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
+			var r cli.Result
+			// On a slow machine, the agent needs more time until it prints text.
+			for stall := 3 * time.Second; r.Text == "" && stall < 2*time.Minute; stall *= 2 {
+				p, dir := scripted(t, func(o *Options) { o.Stall = stall })
+				req := cli.Request{Dir: dir, Prompt: `[[text "half"]] [[hang]]`}
+				r, _ = clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
+			}
 			if r.Err == nil || r.Err.Kind != cli.TimedOut || r.Text != "half" {
 				t.Errorf("got %q, %+v", r.Text, r.Err)
 			}

@@ -267,11 +267,11 @@ func playDetachThenAbort(s *stage) {
 	session := first.open(req)
 	p := s.begin(session, req)
 	pid, err := strconv.Atoi(s.awaitFile(file))
-	if err != nil || !alive(pid) {
+	if err != nil || !Alive(pid) {
 		s.t.Fatalf("the grandchild %d is not there, %v", pid, err)
 	}
 	first.leave(session, p)
-	if !alive(pid) {
+	if !Alive(pid) {
 		s.t.Fatalf("the grandchild %d did not outlive the first ductor", pid)
 	}
 

@@ -14,6 +14,7 @@ import (
 // playAbortAway aborts a turn while its environment cannot be reached. Close must return an error, because the turn
 // continues.
 func playAbortAway(s *stage) {
+	s.setGrace(shortGrace)
 	far := &farLauncher{}
 	d := s.ductor().wrapLauncher(func(l cli.Launcher) cli.Launcher { far.Launcher = l; return far })
 	began := s.gate()

@@ -279,7 +279,7 @@ func playAbortTool(s *stage) {
 	session := s.open(req)
 	p := s.begin(session, req)
 	pid, err := strconv.Atoi(s.awaitFile(file))
-	if err != nil || !alive(pid) {
+	if err != nil || !Alive(pid) {
 		s.t.Fatalf("the grandchild %d is not there, %v", pid, err)
 	}
 	s.aborted(session, p, "")
@@ -289,6 +289,7 @@ func playAbortTool(s *stage) {
 }
 
 func playAbortDeaf(s *stage) {
+	s.setGrace(shortGrace)
 	file := filepath.Join(s.t.TempDir(), "deaf")
 	req := s.ask(s.script.IgnoreTerm, s.script.Run("echo deaf >"+file), s.script.Hang)
 	session := s.open(req)

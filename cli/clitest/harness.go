@@ -16,7 +16,9 @@ type Harness struct {
 	New func(t *testing.T) (cli.Provider, cli.Request)
 	// Over returns a provider like p, with the same agent and home, that uses the launcher l. The suite needs it to
 	// simulate a restart of ductor, which gets a new launcher for the same directory of runs.
-	Over   func(p cli.Provider, l cli.Launcher) cli.Provider
+	Over func(p cli.Provider, l cli.Launcher) cli.Provider
+	// Grace returns a provider like p with another Timing.Grace. If it is nil, the suite leaves the grace as it is.
+	Grace  func(p cli.Provider, grace time.Duration) cli.Provider
 	Script Script
 	// Cannot lists the cases that this agent does not support.
 	Cannot Cannot

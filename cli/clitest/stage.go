@@ -34,7 +34,9 @@ type stage struct {
 const (
 	markVar         = "CLITEST_MARK"
 	defaultPatience = time.Minute
-	look            = 2 * time.Millisecond // pause between two checks of a process or a file
+	patientGrace    = defaultPatience / 2    // agents obey; on a slow machine they need time
+	shortGrace      = 500 * time.Millisecond // for an agent that cannot obey
+	look            = 2 * time.Millisecond   // pause between two checks of a process or a file
 )
 
 func newStage(t *testing.T, h Harness) *stage {
@@ -43,12 +45,20 @@ func newStage(t *testing.T, h Harness) *stage {
 		s.h.Patience = defaultPatience
 	}
 	s.provider, s.request = h.New(t)
+	s.setGrace(patientGrace)
 	env := map[string]string{markVar: s.mark}
 	for k, v := range s.request.Env {
 		env[k] = v
 	}
 	s.request.Env = env
 	return s
+}
+
+// setGrace changes how long the agent may take to end a turn before ductor kills the process.
+func (s *stage) setGrace(grace time.Duration) {
+	if s.h.Grace != nil {
+		s.provider = s.h.Grace(s.provider, grace)
+	}
 }
 
 func (s *stage) ask(parts ...string) cli.Request {
@@ -218,8 +228,8 @@ func (s *stage) processes() []proctree.ID {
 	return running
 }
 
-// alive reports whether a process is running. Zombies are not.
-func alive(pid int) bool {
+// Alive reports whether a process is running. Zombies are not.
+func Alive(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return false
@@ -233,7 +243,7 @@ func alive(pid int) bool {
 // PID from a container may be that of another process here.
 func asleep(pid int) bool {
 	cmdline, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	return err == nil && string(cmdline) == "sleep\x00300\x00" && alive(pid)
+	return err == nil && string(cmdline) == "sleep\x00300\x00" && Alive(pid)
 }
 
 // awaitFile waits until a tool has written a complete line to a file, and returns the content.

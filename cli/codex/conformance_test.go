@@ -15,6 +15,13 @@ func over(p cli.Provider, l cli.Launcher) cli.Provider {
 	return New(opts)
 }
 
+// withGrace returns p with another grace.
+func withGrace(p cli.Provider, grace time.Duration) cli.Provider {
+	o := p.(*Provider).opts
+	o.Grace = grace
+	return New(o)
+}
+
 func TestConformance(t *testing.T) {
 	const whole = "codex exec prints a message only once it is whole"
 	oneShot := clitest.Cannot{}
@@ -22,10 +29,9 @@ func TestConformance(t *testing.T) {
 	clitest.EachMode(t, clitest.Harness{
 		New: func(t *testing.T) (cli.Provider, cli.Request) {
 			p, dir := scripted(t)
-			p.opts.Grace = 500 * time.Millisecond
 			return p, cli.Request{Dir: dir, Permission: cli.Bypass}
 		},
-		Over: over, Script: clitest.Script{ErrorKind: cli.Refused},
+		Over: over, Grace: withGrace, Script: clitest.Script{ErrorKind: cli.Refused},
 	}, map[cli.Mode]clitest.Cannot{cli.Live: {}, cli.OneShot: oneShot})
 }
 

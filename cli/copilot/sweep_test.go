@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,8 +21,9 @@ func TestAnAbortLeavesNothingOfATurnInASharedProcess(t *testing.T) {
 		beside := clitest.Open(t, p, cli.Live, other)
 		one, _ := clitest.Play(t.Context(), beside, other)
 		pid := abortWithDaemon(t, p, beside, dir)
-		if living(pid) || beside.Info().Alive {
-			t.Errorf("the daemon %d lives: %v; its process takes turns: %v", pid, living(pid), beside.Info().Alive)
+		if clitest.Alive(pid) || beside.Info().Alive {
+			t.Errorf("the daemon %d lives: %v; its process takes turns: %v",
+				pid, clitest.Alive(pid), beside.Info().Alive)
 		}
 		other.Resume, other.Prompt = one.AgentSessionID, "[[history]]"
 		if r, _ := clitest.Play(t.Context(), clitest.Open(t, p, cli.Live, other), other); !strings.Contains(r.Text, "lighthouse") {
@@ -40,7 +40,7 @@ func TestAnAbortLeavesTheTurnsOfOthersAlone(t *testing.T) {
 	turn := begin(t.Context(), beside, other)
 	await[cli.ToolStarted](t, turn)
 	pid := abortWithDaemon(t, p, beside, dir)
-	if !living(pid) {
+	if !clitest.Alive(pid) {
 		t.Error("the process was ended under the other turn, or the daemon is not what it should be")
 	}
 	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
@@ -50,7 +50,7 @@ func TestAnAbortLeavesTheTurnsOfOthersAlone(t *testing.T) {
 	if turn.end.Err != nil || !strings.HasSuffix(turn.end.Text, "Done.") {
 		t.Errorf("%+v, %+v", turn.end, turn.end.Err)
 	}
-	if living(pid) {
+	if clitest.Alive(pid) {
 		t.Errorf("the daemon %d lives", pid)
 	}
 }
@@ -74,7 +74,7 @@ func abortWithDaemon(t *testing.T, p *Provider, beside cli.Session, dir string) 
 		raw, _ := os.ReadFile(file) // not there yet
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(raw)))
 	}
-	if !living(pid) {
+	if !clitest.Alive(pid) {
 		t.Fatalf("the daemon %d does not run", pid)
 	}
 	cancel(cli.ErrAborted)
@@ -84,5 +84,3 @@ func abortWithDaemon(t *testing.T, p *Provider, beside cli.Session, dir string) 
 	}
 	return pid
 }
-
-func living(pid int) bool { return pid > 0 && syscall.Kill(pid, 0) == nil }

@@ -20,13 +20,20 @@ func cannot(mode cli.Mode) clitest.Cannot {
 	return clitest.Cannot{clitest.Thinking: noThoughts, clitest.FailingTool: noCode}
 }
 
+// withGrace returns p with another grace.
+func withGrace(p cli.Provider, grace time.Duration) cli.Provider {
+	o := p.(*Provider).opts
+	o.Grace = grace
+	return New(o)
+}
+
 func TestConformance(t *testing.T) {
 	clitest.EachMode(t, clitest.Harness{
 		New: func(t *testing.T) (cli.Provider, cli.Request) {
-			p, dir := scripted(t, func(o *Options) { o.Grace = 500 * time.Millisecond })
+			p, dir := scripted(t, nil)
 			return p, cli.Request{Dir: dir, Project: cli.EmptyProject, Permission: cli.Bypass}
 		},
-		Over: over, Script: clitest.Script{ErrorKind: cli.Refused},
+		Over: over, Grace: withGrace, Script: clitest.Script{ErrorKind: cli.Refused},
 	}, map[cli.Mode]clitest.Cannot{cli.Live: cannot(cli.Live), cli.OneShot: cannot(cli.OneShot)})
 }
 

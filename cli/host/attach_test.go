@@ -96,7 +96,12 @@ func TestRunIsLeftAndTakenUp(t *testing.T) {
 				Run: p.Run(), PID: p.PID(), OutputEnd: 16, Input: cli.LeftInput{End: 8}, Alive: true,
 				Purpose: cli.Purpose{Agent: "fake", Mode: cli.Live, Conversation: "a", Setting: "s1"},
 			}
-			if diff := cmp.Diff(want, onlyLeft(t, h)); diff != "" {
+			found := onlyLeft(t, h)
+			// The runner may delete output before the mark, so the output may begin at any byte from 0 to 8.
+			if want.OutputBegin = found.OutputBegin; want.OutputBegin > 8 {
+				t.Errorf("its output begins at %d", found.OutputBegin)
+			}
+			if diff := cmp.Diff(want, found); diff != "" {
 				t.Error(diff)
 			}
 			q := attach(t, h, want.Run, 8)
@@ -265,9 +270,7 @@ func TestRunnerKilled(t *testing.T) {
 	if got := p.Exit(); got.By != cli.EndedUnseen {
 		t.Errorf("exit %+v", got)
 	}
-	if len(survivors(t, p.Run())) == 0 {
-		t.Error("nothing outlived the program: the test proves nothing")
-	}
+	eventually(t, "what outlives the program", func() bool { return len(survivors(t, p.Run())) > 0 })
 	stop(t, p, 50*time.Millisecond)
 	if alive := survivors(t, p.Run()); len(alive) > 0 {
 		t.Errorf("%v are still there", alive)
@@ -302,10 +305,11 @@ func TestAgeCountsFromTheLastTurn(t *testing.T) {
 		began := time.Now()
 		err := p.Begin(t.Context(), cli.Mark{Turn: "1"})
 		<-p.Done()
-		if err != nil && age < time.Minute { // on a slow machine it ends before the turn
+		took := time.Since(began)
+		if (err != nil || took < age-age/20) && age < time.Minute { // on a slow machine it ends before the turn
 			continue
 		}
-		if took := time.Since(began); err != nil || took < age-age/20 || p.Exit().By != cli.EndedByAge {
+		if err != nil || took < age-age/20 || p.Exit().By != cli.EndedByAge {
 			t.Errorf("ended after %s: %+v, %v", took, p.Exit(), err)
 		}
 		break

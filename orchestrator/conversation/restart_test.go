@@ -38,7 +38,8 @@ func successor(t *testing.T, remains cli.Remains) *house {
 // successorOf opens a house over the store of an earlier one. remains is the state of the turns that ran.
 func successorOf(t *testing.T, path string, remains map[string]cli.Remains) *house {
 	t.Helper()
-	after := openAt(t, path, nil)
+	// The chat works, so what follows an outcome waits until the chat shows it, however slow the machine is.
+	after := openAt(t, path, func(o *conversation.Options) { o.DeliveryWait = time.Minute })
 	after.agent.remains = remains
 	after.agent.open = func(id cli.TurnID) string {
 		turn, err := after.db.Turn(context.Background(), id)

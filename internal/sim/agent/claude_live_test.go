@@ -64,7 +64,7 @@ func TestLiveClaudeTellsTheEndOfATask(t *testing.T) {
 func TestLiveClaudeIsInterrupted(t *testing.T) {
 	tests := map[string]struct{ prompt, reason string }{
 		"in text":                      {`[[text "abc" chunk=1]][[hang]]`, "aborted_streaming"},
-		"in a tool":                    {`[[text x]][[tool "exec sleep 42.1"]]`, "aborted_tools"},
+		"in a tool":                    {`[[text x]][[tool "exec ` + ownSleep() + `"]]`, "aborted_tools"},
 		"while it asks for permission": {`[[text x]][[ask "touch y"]]`, "aborted_tools"},
 		"while it retries":             {`[[text x]][[error 500]]`, "aborted_streaming"},
 	}
@@ -77,7 +77,7 @@ func TestLiveClaudeIsInterrupted(t *testing.T) {
 				l.until("control_request")
 			}
 			if strings.Contains(tt.prompt, "sleep") {
-				eventually(t, "the tool runs", func() bool { return processes(t, "sleep\x0042.1") == 1 })
+				eventually(t, "the tool runs", func() bool { return processes(t, ownSleep()) == 1 })
 			}
 			l.send(`{"type":"control_request","request_id":"stop","request":{"subtype":"interrupt"}}`)
 			result := l.until("result")
@@ -88,7 +88,7 @@ func TestLiveClaudeIsInterrupted(t *testing.T) {
 			if got := l.until("result"); got["result"] != "still here" {
 				t.Errorf("%v", got)
 			}
-			if processes(t, "sleep\x0042.1") != 0 {
+			if processes(t, ownSleep()) != 0 {
 				t.Error("the tool lives on")
 			}
 		})

@@ -113,15 +113,15 @@ func TestCodexAppServerAsks(t *testing.T) {
 func TestCodexAppServerLeavesACommandThatIsInterrupted(t *testing.T) {
 	d := newDialog(t, newPlace(t))
 	thread := d.thread("never", "danger-full-access")
-	d.start(thread, `[[tool "exec sleep 47.3"]]`)
+	d.start(thread, `[[tool "exec `+ownSleep()+`"]]`)
 	turn := d.method("turn/started")["turn"].(event)["id"].(string)
-	eventually(t, "the tool runs", func() bool { return processes(t, "sleep\x0047.3") == 1 })
+	eventually(t, "the tool runs", func() bool { return processes(t, ownSleep()) == 1 })
 	d.l.send(fmt.Sprintf(`{"id":"i","method":"turn/interrupt","params":{"threadId":%q,"turnId":%q}}`, thread, turn))
-	if s := d.status(); s != "interrupted" || processes(t, "sleep\x0047.3") != 1 {
-		t.Errorf("%s, %d run on", s, processes(t, "sleep\x0047.3"))
+	if s := d.status(); s != "interrupted" || processes(t, ownSleep()) != 1 {
+		t.Errorf("%s, %d run on", s, processes(t, ownSleep()))
 	}
 	d.l.send(fmt.Sprintf(`{"id":"c","method":"thread/backgroundTerminals/clean","params":{"threadId":%q}}`, thread))
-	eventually(t, "the tool is gone", func() bool { return processes(t, "sleep\x0047.3") == 0 })
+	eventually(t, "the tool is gone", func() bool { return processes(t, ownSleep()) == 0 })
 	d.l.send(fmt.Sprintf(`{"id":"x","method":"turn/interrupt","params":{"threadId":%q,"turnId":%q}}`, thread, turn))
 	if reply := d.await(func(e event) bool { return e["id"] == "x" }); reply["error"] == nil {
 		t.Errorf("nothing was interrupted: %v", reply)

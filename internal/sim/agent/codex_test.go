@@ -173,9 +173,10 @@ func TestCodexWaitsForAnOpenPipe(t *testing.T) {
 func TestCodexSignals(t *testing.T) {
 	for name, s := range map[string]syscall.Signal{"SIGINT": syscall.SIGINT, "SIGTERM": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {
-			l := newPlace(t).start(t, "codex", "exec", "--json", "--skip-git-repo-check", `[[tool "exec sleep 43.1"]]`)
+			l := newPlace(t).start(t, "codex", "exec", "--json", "--skip-git-repo-check",
+				`[[tool "exec `+ownSleep()+`"]]`)
 			l.in.Close()
-			eventually(t, "the tool runs", func() bool { return processes(t, "sleep\x0043.1") == 1 })
+			eventually(t, "the tool runs", func() bool { return processes(t, ownSleep()) == 1 })
 			l.signal(s)
 			r := l.wait()
 			if s == syscall.SIGINT && r.status.ExitStatus() != 1 || s == syscall.SIGTERM &&
@@ -183,7 +184,7 @@ func TestCodexSignals(t *testing.T) {
 				t.Errorf("status %v", r.status)
 			}
 			if strings.Contains(r.out, "turn.failed") || strings.Contains(r.out, "turn.completed") ||
-				processes(t, "sleep\x0043.1") != 0 {
+				processes(t, ownSleep()) != 0 {
 				t.Errorf("out %q", r.out)
 			}
 		})
