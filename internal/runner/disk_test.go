@@ -63,6 +63,28 @@ func TestJournalLimit(t *testing.T) {
 	}
 }
 
+// The limit also applies if the user has too many inotify watches, so that nothing reports that a journal grows again.
+func TestJournalLimitWithoutWatches(t *testing.T) {
+	requirePrograms(t, "/usr/bin/unshare")
+	own, gate := runnerCommand(t), filepath.Join(t.TempDir(), "go")
+	c := reopen(t, t.TempDir(), Options{Program: own[0], Command: append([]string{"/usr/bin/unshare", "-Ur", "sh", "-c",
+		`echo 0 >/proc/sys/user/max_inotify_watches; exec "$0" "$@"`}, own...)})
+	spec := sh(fmt.Sprintf(`for i in 1 2; do yes 0123456789abcde | head -c %d; until [ -e %s$i ]; do sleep 0.02; done; done`,
+		16<<20, gate))
+	spec.Limits.MaxJournal = 4 << 20
+	r := start(t, c, spec)
+	r.Detach()
+	for part := range int64(2) {
+		eventually(t, "a part of the output, most of which is freed", func() bool {
+			return sizeOf(r) == (part+1)*16<<20 && blocks(t, r) <= 9<<20
+		})
+		time.Sleep(3 * scarceEvery) // the runner notices that the journal has stopped growing
+		if err := os.WriteFile(fmt.Sprint(gate, part+1), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // An agent that is far ahead of its reader is paused, and no output is lost.
 func TestAgentIsPausedForItsReader(t *testing.T) {
 	const size = 512 << 20

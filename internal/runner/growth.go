@@ -43,6 +43,16 @@ func (g *growthWatch) add(a *agent) {
 	signalOnce(g.wakes)
 }
 
+// again makes check include a journal again, unless the agent was removed.
+func (g *growthWatch) again(a *agent) {
+	g.mu.Lock()
+	if _, known := g.growing[a]; known {
+		g.growing[a] = true
+	}
+	g.mu.Unlock()
+	signalOnce(g.wakes)
+}
+
 func (g *growthWatch) remove(a *agent) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -112,14 +122,20 @@ func (g *growthWatch) arm(a *agent) bool {
 	}
 	g.mu.Unlock()
 	for _, file := range []string{outFile, errFile} {
-		if g.watcher.Arm(filepath.Join(g.dir, a.record.ID, file), a, func() { g.add(a) }) != nil {
-			return a.life.currentStatus().Ended
+		if g.watcher.Arm(filepath.Join(g.dir, a.record.ID, file), a, func() { g.again(a) }) == nil {
+			continue
 		}
+		// The user has too many inotify watches, so check the journal periodically.
+		if a.life.currentStatus().Ended {
+			return true
+		}
+		g.again(a)
+		return false
 	}
 	if a.enforceJournal() == 0 {
 		return true
 	}
-	g.add(a)
+	g.again(a)
 	return false
 }
 

@@ -30,7 +30,8 @@ func (e *Engine) liftBudgets(ctx context.Context, t orchestrator.Turn, by orches
 
 // warnOfBudgets warns a chat when most of a budget is used up, once in each period of the budget.
 func (e *Engine) warnOfBudgets(ctx context.Context, t orchestrator.Turn) {
-	for _, text := range e.opts.Budgets.Warnings(ctx, e.opts.Lang.Of(t.Prompt.Conversation.Chat), spending.SpenderOf(t)) {
+	p := e.opts.Lang.Of(t.Prompt.Conversation.Chat)
+	for _, text := range e.opts.Budgets.Warnings(ctx, p, spending.SpenderOf(t)) {
 		if err := e.opts.Chat.Notice(ctx, t.Prompt.Conversation, text); err != nil {
 			e.log.Error("warn of a budget", "chat", t.Prompt.Conversation.Chat, "err", err)
 		}
