@@ -69,8 +69,8 @@ func TestJournalLimitWithoutWatches(t *testing.T) {
 	own, gate := runnerCommand(t), filepath.Join(t.TempDir(), "go")
 	c := reopen(t, t.TempDir(), Options{Program: own[0], Command: append([]string{"/usr/bin/unshare", "-Ur", "sh", "-c",
 		`echo 0 >/proc/sys/user/max_inotify_watches; exec "$0" "$@"`}, own...)})
-	spec := sh(fmt.Sprintf(`for i in 1 2; do yes 0123456789abcde | head -c %d; until [ -e %s$i ]; do sleep 0.02; done; done`,
-		16<<20, gate))
+	spec := sh(fmt.Sprintf(`for i in 1 2; do yes 0123456789abcde | head -c %d
+		until [ -e %s$i ]; do sleep 0.02; done; done`, 16<<20, gate))
 	spec.Limits.MaxJournal = 4 << 20
 	r := start(t, c, spec)
 	r.Detach()
