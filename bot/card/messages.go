@@ -202,14 +202,20 @@ func (s *messages) gone() bool {
 }
 
 // withButtons searches the first n messages for the first one that may have buttons. It returns the number of messages
-// from this one to the last of the n messages, or 0. The last message may always have buttons. An earlier message may
-// have buttons if a request about this message failed, because ductor then does not know what the chat shows.
+// from this one to the last of the n messages, or 0. The last message may always have buttons, also while it is being
+// sent. An earlier message may have buttons if a request about this message failed, because ductor then does not know
+// what the chat shows.
 func (s *messages) withButtons(n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, p := range s.parts[:n] {
-		if p.State() == orchestrator.Sent && (p.Shown() == "" || i == n-1) {
+		switch p.State() {
+		case orchestrator.Sending:
 			return n - i
+		case orchestrator.Sent:
+			if p.Shown() == "" || i == n-1 {
+				return n - i
+			}
 		}
 	}
 	return 0

@@ -48,8 +48,12 @@ func (f *facts) endsAborted(c Chat, token scenario.Token) bool {
 // The reply from after the edit then shows the abort of the old text.
 func (f *facts) oldTextStops(c Chat, token scenario.Token) bool {
 	s := f.sent[token]
+	first := s // the original message
+	for first.Old != "" {
+		first = f.sent[first.Old]
+	}
 	return s.Old != "" && slices.ContainsFunc(f.aborts(s.In), func(stop Sent) bool {
-		if stop.At.Before(f.sent[s.Old].At) || !stop.At.Before(s.At) {
+		if stop.At.Before(first.At) || !stop.At.Before(s.At) {
 			return false
 		}
 		at, ok := f.saidStopped(c, stop, map[telegram.MessageID]bool{})
