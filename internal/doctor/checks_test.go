@@ -132,8 +132,6 @@ func rows() []row {
 			link := s.linkedSocket()
 			change(func(c *config.Config) { c.Sandbox.Mounts = []string{link} })(s)
 		}, fix: engine, state: Failed, says: "who may use it owns the machine", passes: nothing},
-		{check: sandbox, about: "open", spoil: linkedProject, fix: sandboxed,
-			state: Failed, says: "an agent may have made the link", passes: nothing},
 	}...)
 }
 

@@ -24,7 +24,7 @@ func (d *doctor) checkSandboxes(ctx context.Context, cfg config.Config) {
 		return
 	}
 	for _, b := range all.Configured() {
-		if b.Setting.Mode != orchestrator.SandboxDocker && all.Policy().CheckLink(b.Name) == nil {
+		if b.Setting.Mode != orchestrator.SandboxDocker {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, sandboxTimeout)

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ductor/cli/clitest"
-	"ductor/docker"
 	"ductor/docker/dockertest"
 	"ductor/heartbeat/webhook"
 	"ductor/internal/config"
@@ -267,18 +266,6 @@ func (s *setUp) processWithoutGroup() int {
 func sandboxed(s *setUp) {
 	change(func(c *config.Config) {
 		c.Sandbox.Mode, c.Sandbox.Host = orchestrator.SandboxDocker, "unix:///no/such/socket"
-	})(s)
-}
-
-// linkedProject adds a project without a sandbox, in place of which an agent put a link to all projects.
-func linkedProject(s *setUp) {
-	s.t.Helper()
-	sandboxed(s)
-	open := filepath.Join(s.project, "open")
-	s.must(os.Symlink(s.project, open))
-	change(func(c *config.Config) {
-		off := docker.Settings{Mode: orchestrator.SandboxOff}
-		c.Sandbox.Projects = map[string]config.SandboxProject{"open": {Dir: open, Settings: off}}
 	})(s)
 }
 

@@ -2,7 +2,6 @@ package environment
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -18,8 +17,7 @@ import (
 type Policy struct {
 	projects []projectDir
 	sandbox  config.Sandbox
-	any      bool              // whether any directory has a sandbox
-	refused  map[string]string // real paths of the projects whose links ductor does not follow, by name
+	any      bool // whether any directory has a sandbox
 }
 
 // projectDir is a directory of a project. Symbolic links in it are resolved when ductor starts, before an agent can
@@ -28,55 +26,15 @@ type projectDir struct{ dir, name string }
 
 // NewPolicy returns the policy of a configuration.
 func NewPolicy(cfg config.Config) Policy {
-	p := Policy{sandbox: cfg.Sandbox, any: asksForSandbox(cfg), refused: map[string]string{}}
+	p := Policy{sandbox: cfg.Sandbox, any: asksForSandbox(cfg)}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sandbox.Projects)) {
-		p.projects = append(p.projects, projectDir{cfg.Sandbox.Projects[name].Dir, name})
-	}
-	outerFirst := slices.SortedStableFunc(slices.Values(p.projects), func(a, b projectDir) int {
-		return len(a.dir) - len(b.dir)
-	})
-	var confined []projectDir // targets of refused links that nevertheless do not run on this host
-	for _, project := range outerFirst {
-		target := projectDir{cli.RealPath(project.dir), project.name}
-		switch to := p.deepest(target.dir); {
-		case target.dir == filepath.Clean(project.dir):
-		case !p.any || p.follows(project, target.dir, cfg.Projects.Roots):
-			p.projects = append(p.projects, target)
-		default:
-			p.refused[project.name] = target.dir
-			if p.docker(project.name) && !p.docker(to) {
-				confined = append(confined, target)
-			}
+		dir := cfg.Sandbox.Projects[name].Dir
+		p.projects = append(p.projects, projectDir{dir, name})
+		if real := realDir(dir); real != dir {
+			p.projects = append(p.projects, projectDir{real, name})
 		}
 	}
-	p.projects = append(p.projects, confined...)
 	return p
-}
-
-// follows reports whether ductor follows the links in the directory of a project, which lead to real. An agent in a
-// sandbox may have created the links before ductor started. So they must not lead from one sandbox or project to
-// another, out of the roots, or to a directory that would lose its sandbox.
-func (p Policy) follows(project projectDir, real string, roots []string) bool {
-	from, to := p.deepest(filepath.Dir(filepath.Clean(project.dir))), p.deepest(real)
-	if from != to || p.docker(to) && !p.docker(project.name) {
-		return false
-	}
-	inRoots := func(root string) bool { return cli.Lies(real, cli.RealPath(root)) }
-	return to != config.DefaultSandbox || !p.docker(to) || slices.ContainsFunc(roots, inRoots)
-}
-
-// CheckLink returns an error if links lead the directory of a project to another environment, so that nothing may run
-// in the sandbox of the project.
-func (p Policy) CheckLink(project string) error {
-	real, ok := p.refused[project]
-	if !ok {
-		return nil
-	}
-	return &docker.Error{
-		Reason: fmt.Sprintf("a link leads its directory %s to %s, in another environment, and an agent may have made "+
-			"the link", p.sandbox.Projects[project].Dir, real),
-		Fix: "put the directory back, or name the other one as the project's dir, then restart ductor",
-	}
 }
 
 // realDir returns dir with all symbolic links resolved, or dir itself if it does not exist.
@@ -143,9 +101,7 @@ func (p Policy) deepest(dir string) string {
 	name, deepest := config.DefaultSandbox, 0
 	for _, project := range p.projects {
 		rel, err := filepath.Rel(project.dir, dir)
-		inside := err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
-		deeper := len(project.dir) > deepest || len(project.dir) == deepest && p.docker(project.name)
-		if inside && deeper {
+		if err == nil && rel != ".." && !strings.HasPrefix(rel, "../") && len(project.dir) > deepest {
 			name, deepest = project.name, len(project.dir)
 		}
 	}

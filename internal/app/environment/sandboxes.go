@@ -139,9 +139,6 @@ func (s *Sandboxes) shared() []string {
 }
 
 func (s *Sandboxes) open(b *Sandbox) (err error) {
-	if err := s.policy.CheckLink(b.Name); err != nil {
-		return err
-	}
 	set := b.Setting
 	b.Engine, err = s.engine(engineOptions(set))
 	if err == nil && set.ImageFrom != "" {
