@@ -51,11 +51,12 @@ func TestSecondEngine(t *testing.T) {
 	here := newSandbox(t, testOptions(t, first))
 	here.runTurn()
 	certs := dockertest.Certs(t)
-	host := fmt.Sprintf("tcp://127.0.0.1:%d", dockertest.FreePort(t))
-	own := startEngine(t, "--host", host, "--tlsverify",
-		"--tlscacert", certs+"/ca.pem", "--tlscert", certs+"/server.pem", "--tlskey", certs+"/server-key.pem")
+	address := fmt.Sprintf("127.0.0.1:%d", dockertest.FreePort(t))
+	own := &ownEngine{dockertest.Start(t, dockertest.Options{Address: address, Args: []string{"--tlsverify",
+		"--tlscacert", certs + "/ca.pem", "--tlscert", certs + "/server.pem", "--tlskey", certs + "/server-key.pem",
+	}}), t}
 	tlsOptions := EngineOptions{
-		Host: host, CA: certs + "/ca.pem", Cert: certs + "/client.pem", Key: certs + "/client-key.pem",
+		Host: "tcp://" + address, CA: certs + "/ca.pem", Cert: certs + "/client.pem", Key: certs + "/client-key.pem",
 	}
 	t.Run("tls", func(t *testing.T) {
 		second := connectTo(t, tlsOptions)

@@ -427,7 +427,7 @@ func TestScreens(t *testing.T) {
 func TestLaterLines(t *testing.T) {
 	for l, want := range map[lang.Language]string{
 		"en": "A prompt runs again at %s; /cron lists it",
-		"de": "Ein Prompt läuft um %s noch einmal; er steht in /cron",
+		"de": "Ein Prompt läuft noch einmal: %s; er steht in /cron",
 		"zh": "有一条提示将在 %s 再次运行；可在 /cron 中看到",
 	} {
 		withJobs(t, func(r *rig) {

@@ -55,7 +55,7 @@ const (
 
 	// Pauses after an error of the database or outbox. The pause doubles with each round in which no message is sent.
 	owedRetry    = 5 * time.Second
-	owedRetryMax = time.Minute
+	owedRetryMax = 15 * time.Second
 )
 
 // Compose returns a message. The caller must store it in the same transaction as the event that caused the message, and
@@ -233,6 +233,7 @@ func (s *Messages) Run(ctx context.Context) {
 	for {
 		select {
 		case <-s.owed.wake:
+			waits = false
 		case <-retry.C:
 			waits = false
 		case err := <-s.owed.stuck:

@@ -22,6 +22,7 @@ type diskGuard struct {
 
 	state    orchestrator.DiskState
 	since    time.Time
+	probed   time.Time // when hasRoom last checked the disk
 	notified map[orchestrator.ConversationID]bool
 	answered map[int64]bool // IDs of updates with /status that were already answered
 }
@@ -41,10 +42,10 @@ const (
 )
 
 // enter records the state of the disk. If the disk has a problem, enter notifies the bot's owner and the conversations
-// that are waiting for an answer. It returns false if the state has not changed.
-func (g *diskGuard) enter(ctx context.Context, state orchestrator.DiskState) bool {
+// that are waiting for an answer.
+func (g *diskGuard) enter(ctx context.Context, state orchestrator.DiskState) {
 	if g.state == state {
-		return false
+		return
 	}
 	steady := g.state == orchestrator.DiskWorks && g.now().Sub(g.since) > diskSteady
 	first := g.notified == nil
@@ -54,7 +55,7 @@ func (g *diskGuard) enter(ctx context.Context, state orchestrator.DiskState) boo
 		if !first {
 			g.log.Info("the disk works again; messages are taken again")
 		}
-		return true
+		return
 	case orchestrator.DiskFull:
 		g.log.Error("the disk is full; no message is taken until there is room", "again_in", diskRetry)
 	case orchestrator.DiskFailed:
@@ -65,7 +66,19 @@ func (g *diskGuard) enter(ctx context.Context, state orchestrator.DiskState) boo
 		g.answered = make(map[int64]bool)
 	}
 	g.notify(g.waiting(ctx)...)
-	return true
+}
+
+// hasRoom reports whether a full disk has space again. Writes may fail although the check succeeds, so hasRoom checks at
+// most once in diskRetry, and returns false until then.
+func (g *diskGuard) hasRoom(ctx context.Context) bool {
+	now := g.now()
+	if now.Sub(g.probed) < diskRetry {
+		return false
+	}
+	g.probed = now
+	_ = g.journal.RetryDisk(ctx) // Disk returns the result
+	state, _ := g.journal.Disk()
+	return state != orchestrator.DiskFull
 }
 
 func (g *diskGuard) notifySenders(updates []orchestrator.Update) {

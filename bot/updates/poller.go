@@ -135,16 +135,13 @@ func (p *Poller) next(ctx context.Context) (wait time.Duration, fatal error) {
 	return p.pollOnce(ctx)
 }
 
-// awaitRoom checks whether a full disk has space again, unless the disk has just become full: writes may fail although
-// the check succeeds, so each check follows a pause. If the disk is still full, awaitRoom reads new updates only to
+// awaitRoom checks whether a full disk has space again. If the disk is still full, awaitRoom reads new updates only to
 // notify their senders of the problem. It does not acknowledge these updates.
 func (p *Poller) awaitRoom(ctx context.Context) (wait time.Duration, fatal error) {
-	if !p.guard.enter(ctx, orchestrator.DiskFull) {
-		_ = p.journal.RetryDisk(ctx) // Disk returns the result
-		if state, _ := p.journal.Disk(); state != orchestrator.DiskFull {
-			return 0, nil
-		}
+	if p.guard.hasRoom(ctx) {
+		return 0, nil
 	}
+	p.guard.enter(ctx, orchestrator.DiskFull)
 	updates, err := p.poll(ctx, 0)
 	if ctx.Err() != nil {
 		return 0, nil

@@ -210,7 +210,7 @@ func (d refillingDisk) RetryDisk(context.Context) error {
 func TestPollPausesWhileADiskRefills(t *testing.T) {
 	polling(t, func(t *testing.T) {
 		r := newPollRig(slices.Repeat([]func(*http.Request) (*http.Response, error){updatesOf(10)}, 1000)...)
-		r.Poller.journal = refillingDisk{r.journal}
+		r.Poller.journal, r.guard.journal = refillingDisk{r.journal}, refillingDisk{r.journal}
 		r.guard.concerns = func(orchestrator.Update) (concern, bool) { return concern{}, false }
 		_ = r.play(t, 2*time.Minute)
 		if n := len(r.api.asked); n < 20 || n > 30 {

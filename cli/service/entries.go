@@ -307,7 +307,7 @@ func (p *pool) closeWait() time.Duration { return p.opts.Grace + cli.StopSlack }
 // Pauses between two attempts to close a session. The pause doubles with each attempt.
 const (
 	closeAgain     = 30 * time.Second
-	closeAgainMost = time.Hour
+	closeAgainMost = 5 * time.Minute
 )
 
 // awaitDead waits for the end of a process whose session could not be closed. It tries to close the session again until

@@ -57,8 +57,7 @@ func newEngines(t *testing.T) *engines {
 	image, runner := dockertest.ImageDir(t), dockertest.Tool(t, dockertest.Runner)
 	certs, at := dockertest.Certs(t), fmt.Sprintf("127.0.0.1:%d", dockertest.FreePort(t))
 	e := &engines{line: newLine(t, at)}
-	e.second = dockertest.Start(t, dockertest.Options{Args: []string{
-		"--host", "tcp://" + at, "--tlsverify", "--shutdown-timeout", "5",
+	e.second = dockertest.Start(t, dockertest.Options{Address: at, Args: []string{"--tlsverify", "--shutdown-timeout", "5",
 		"--tlscacert", certs + "/ca.pem", "--tlscert", certs + "/server.pem", "--tlskey", certs + "/server-key.pem",
 	}})
 	ssh, sshConfig := dockertest.SSH(t)

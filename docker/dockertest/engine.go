@@ -2,6 +2,7 @@ package dockertest
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,8 @@ import (
 // Options configures a separate engine.
 type Options struct {
 	Args []string // additional arguments of dockerd
+	// Address is a TCP address of this machine, such as 127.0.0.1:2376, at which the engine also answers; "" for none.
+	Address string
 	// Disk is the size in bytes of a disk for the engine, which a test can fill up. 0 means the machine's disk.
 	Disk int64
 }
@@ -75,17 +78,25 @@ func (e *Engine) Socket() string { return filepath.Join(e.dir, "sock") }
 // Host returns the engine's address.
 func (e *Engine) Host() string { return "unix://" + e.Socket() }
 
-// Start starts or restarts the engine and waits until it answers. The engine has no bridge: it would take over the
-// bridge of the machine's engine. A bridge of its own would change the addresses of the machine, and then a browser in
-// another test would cancel its requests.
+// Start starts or restarts the engine and waits until it answers. The engine has a network namespace of its own, so
+// that it does not change the machine's bridges and addresses. If the addresses change, browsers in other tests cancel
+// their requests. Only the socket for Options.Address is in the namespace of the test.
 func (e *Engine) Start() {
 	e.t.Helper()
 	name := filepath.Base(e.dir)
-	e.cmd = exec.Command("dockerd", append([]string{
+	args := []string{
 		"--data-root", e.dir + "/data", "--exec-root", e.dir + "/exec", "--pidfile", e.dir + "/pid", "--host", e.Host(),
 		"--bridge", "none", "--iptables=false", "--ip-masq=false", "--containerd-namespace", name,
 		"--containerd-plugins-namespace", name + "p",
-	}, e.opts.Args...)...)
+	}
+	e.cmd = exec.Command("unshare", "--net", "sh", "-c", `export LISTEN_PID=$$; exec dockerd "$@"`, "dockerd")
+	if e.opts.Address != "" {
+		socket := e.listen()
+		defer socket.Close()
+		e.cmd.ExtraFiles, e.cmd.Env = []*os.File{socket}, append(os.Environ(), "LISTEN_FDS=1")
+		args = append(args, "--host", "fd://")
+	}
+	e.cmd.Args = append(e.cmd.Args, append(args, e.opts.Args...)...)
 	e.cmd.Stdout, e.cmd.Stderr = e.log, e.log
 	if err := e.cmd.Start(); err != nil {
 		e.t.Fatal(err)
@@ -94,6 +105,21 @@ func (e *Engine) Start() {
 		_, err := answers(e.Host())
 		return err == nil
 	})
+}
+
+// listen returns a socket that listens at Options.Address. dockerd takes it like a socket of systemd.
+func (e *Engine) listen() *os.File {
+	e.t.Helper()
+	listener, err := net.Listen("tcp", e.opts.Address)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer listener.Close()
+	socket, err := listener.(*net.TCPListener).File()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return socket
 }
 
 // Stop stops the engine with SIGTERM, as a user would.

@@ -45,6 +45,7 @@ type Budgets struct {
 type pendingCost struct {
 	of  Spender
 	usd float64
+	at  time.Time // end of the turn
 }
 
 // New creates Budgets.
@@ -188,7 +189,7 @@ func (b *Budgets) CountUntil(write func(context.Context) error, who Spender,
 	if b == nil || usd == 0 {
 		return write
 	}
-	c := &pendingCost{who, usd}
+	c := &pendingCost{who, usd, b.opts.Now()}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pending[c] = struct{}{}
@@ -209,7 +210,8 @@ func (b *Budgets) spent(ctx context.Context, a account) (float64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for c := range b.pending {
-		if (a.of.Person == 0 || a.of.Person == c.of.Person) && (a.of.Job == "" || a.of.Job == c.of.Job) {
+		ofPerson, ofJob := a.of.Person == 0 || a.of.Person == c.of.Person, a.of.Job == "" || a.of.Job == c.of.Job
+		if !c.at.Before(a.since) && ofPerson && ofJob {
 			usd += c.usd
 		}
 	}
