@@ -357,7 +357,7 @@ func (e *engines) theSecondIsLost() {
 	}
 	e.second.Stop()
 	for _, s := range e.far() {
-		s.awaitRefusal("sandbox ", "of Claude is not there")
+		s.awaitRefusal("sandbox ", "of Claude is missing")
 		s.ask("meanwhile")
 		s.awaitRefusal("sandbox ", "cannot be reached", "start it")
 	}

@@ -160,7 +160,7 @@ func diskFull(c, late *cell) {
 func engineStopped(c *cell, e *dockertest.Engine) {
 	c.inMidTurn()
 	e.Stop()
-	c.awaitRefusal("The sandbox engine of Claude is not there")
+	c.awaitRefusal("The sandbox engine of Claude is missing")
 	c.ask("and now?")
 	c.awaitRefusal("cannot be reached", "start it")
 	e.Start()
@@ -171,6 +171,6 @@ func engineRestarted(c *cell, e *dockertest.Engine) {
 	c.inMidTurn()
 	e.Stop()
 	e.Start()
-	c.awaitRefusal("The sandbox engine of Claude is not there")
+	c.awaitRefusal("The sandbox engine of Claude is missing")
 	c.runTurn()
 }
