@@ -101,7 +101,7 @@ func TestAJobThatCannotRunSaysWhy(t *testing.T) {
 func TestAScheduleThatSaysNothingIsRefused(t *testing.T) {
 	for schedule, want := range map[string]string{
 		"now and then": "jobs.odd.schedule", "tomorrow at 9": "another day at each start",
-		"*/1 * * * * *": "leave at least",
+		"*/1 * * * * *": "Leave at least",
 	} {
 		c := config.Default()
 		c.Jobs = map[string]heartbeat.JobSettings{"odd": job(schedule, "x")}

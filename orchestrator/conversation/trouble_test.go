@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"ductor/internal/store"
 	"ductor/orchestrator"
 	"ductor/orchestrator/conversation"
+	"ductor/orchestrator/spending"
 )
 
 // slowLoad is a store that delays the answers of Conversation: the n-th is returned when hold(n) returns.
@@ -338,6 +340,22 @@ func TestAnOutcomeThatCouldNotBeRecordedIsRecordedLater(t *testing.T) {
 	if len(h.agent.settled) != 1 {
 		t.Errorf("settled %q", h.agent.settled)
 	}
+}
+
+// The cost of a turn counts for the budget, even if the end of the turn could not be recorded.
+func TestACostThatCouldNotBeRecordedCounts(t *testing.T) {
+	f := &faulty{fail: map[string]int{"FinishTurn": math.MaxInt}}
+	h := openAt(t, newPath(t), func(o *conversation.Options) {
+		f.DB = o.Store.(*store.DB)
+		o.Store, o.Budgets = f, spending.New(spending.Options{
+			Store: f.DB, Now: o.Now, Logger: o.Logger,
+			Limits: func() spending.Budget { return spending.Budget{Day: 0.4} },
+		})
+	})
+	h.submit(t, here, "first")
+	h.await(t, "done first")
+	h.submit(t, here, "second")
+	h.await(t, "failed second")
 }
 
 // TestATurnThatCouldNotBeStartedIsNotStartedLater: the chat has already shown it as failed.
