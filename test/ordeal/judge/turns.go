@@ -14,10 +14,11 @@ import (
 
 // words finds the words of answers in a text. The word p17w3 is number 3 in the answer to the prompt p17. For each
 // prompt, words returns the numbers in the order of the text. It ignores words in double brackets, which are quoted
-// from a prompt. It also ignores a word before an ellipsis, which may be incomplete.
+// from a prompt, and the latest answers on the screen of a session. It also ignores a word before an ellipsis, which may
+// be incomplete.
 func words(text string) map[scenario.Token][]int {
 	all := map[scenario.Token][]int{}
-	text = directivePattern.ReplaceAllString(text, " ")
+	text = directivePattern.ReplaceAllString(latestPattern.ReplaceAllString(text, " "), " ")
 	for _, m := range wordPattern.FindAllStringSubmatch(text, -1) {
 		if n, err := strconv.Atoi(m[2]); err == nil && m[3] == "" {
 			all[scenario.Token(m[1])] = append(all[scenario.Token(m[1])], n)
@@ -27,7 +28,9 @@ func words(text string) map[scenario.Token][]int {
 }
 
 var (
-	wordPattern      = regexp.MustCompile(`\b(p\d+)w(\d+)\b(…?)`)
+	wordPattern = regexp.MustCompile(`\b(p\d+)w(\d+)\b(…?)`)
+	// latestPattern matches a prompt and its answer on the screen of a session.
+	latestPattern    = regexp.MustCompile(`(?m)^> p\d+ \[\[.*\n.*`)
 	directivePattern = regexp.MustCompile(`\[\[[^\]\n]*(\]\]|\n|$)`)
 )
 

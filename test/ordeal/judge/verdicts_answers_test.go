@@ -70,6 +70,10 @@ func verdictsOfAnswers() []verdict {
 			s.says("owner", ownerChat, "/abort")
 		}},
 		{"words in the wrong order", plainPrompt, "shown", func(s *stage) { s.shows(ownerChat, begin(s), "p1w1 p1w0") }},
+		{"the screen of a session shows its latest answer", plainPrompt, "", func(s *stage) {
+			s.whole()
+			s.shows(ownerChat, 0, "A minute ago, 1 message\n\nLatest:\n> p1 [[text \"p1w0\"]]\np1w0 p1w1 p1w2")
+		}},
 		{"a title quotes the prompt", plainPrompt, "", func(s *stage) {
 			s.whole()
 			s.shows(ownerChat, 0, "Sessions in this chat\n[[start]] p1 [[text \"p1w0 p1…\nanother")
