@@ -270,6 +270,7 @@ func TestATerminalThatDoesNotReadDelaysNothing(t *testing.T) {
 func TestTerminalsThatAreRefused(t *testing.T) {
 	town := surroundings(t, nil)
 	o := town.ordeal(1)
+	desk := town.attach() // waits until ductor serves terminals
 	conn, err := greetWith(t.Context(), town.cfg.Storage.Dir, wire.Hello{Version: wire.Version, Secret: "wrong"})
 	if why := refused(t, conn, err); !strings.Contains(why, "secret") {
 		t.Errorf("a wrong secret: %q", why)
@@ -288,7 +289,6 @@ func TestTerminalsThatAreRefused(t *testing.T) {
 		}
 	}
 
-	desk := town.attach()
 	command := fmt.Sprintf("%s=1 %s attach -c %s </dev/null >refused 2>&1", beDuctor, clitest.Program(t), o.config)
 	desk.say("p1", fmt.Sprintf(`[[start]] [[tool cmd=%q]] [[text "before"]]`, command))
 	desk.awaitEntry(wire.StateDone, "before")
