@@ -89,15 +89,21 @@ func TestAnExpectationIsCleared(t *testing.T) {
 	}
 }
 
+// pressesOf returns a function that returns a message or press of one user. It has the given update, and arrives some
+// time after began.
+func pressesOf(in orchestrator.ConversationID, began time.Time) func(int64, time.Duration) orchestrator.Press {
+	return func(update int64, after time.Duration) orchestrator.Press {
+		return orchestrator.Press{Conversation: in, Person: 7, Updates: []int64{update}, Arrived: began.Add(after)}
+	}
+}
+
 // Clear leaves a question that the bot asked after the message or press that is passed to Clear: the files of that
 // message may have taken long to download.
 func TestAnExpectationIsNewerThanClear(t *testing.T) {
-	const user, question = 7, 20
+	const question = 20
 	in := orchestrator.ConversationID{Chat: 1}
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	at := func(update int64, after time.Duration) orchestrator.Press {
-		return orchestrator.Press{Conversation: in, Person: user, Updates: []int64{update}, Arrived: now.Add(after)}
-	}
+	at := pressesOf(in, now)
 	for name, c := range map[string]struct {
 		clear    orchestrator.Press
 		expected bool
@@ -124,12 +130,10 @@ func TestAnExpectationIsNewerThanClear(t *testing.T) {
 // After End, the user's later messages are no texts that the bot asked for before. Messages that arrived before End, and
 // questions that the bot asked after it, are not affected. End changes nothing after Clear.
 func TestAnExpectationEnds(t *testing.T) {
-	const user, question = 7, 20
+	const question = 20
 	in := orchestrator.ConversationID{Chat: 1}
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	at := func(update int64, after time.Duration) orchestrator.Press {
-		return orchestrator.Press{Conversation: in, Person: user, Updates: []int64{update}, Arrived: now.Add(after)}
-	}
+	at := pressesOf(in, now)
 	for name, c := range map[string]struct {
 		end, message orchestrator.Press
 		expected     bool

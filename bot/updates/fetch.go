@@ -1,0 +1,102 @@
+package updates
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"ductor/bot/render"
+	"ductor/lang"
+	"ductor/orchestrator"
+	"ductor/orchestrator/fence"
+)
+
+// fetchRepliedFile downloads the file of the message to which the user's message replies. If the download fails, it
+// adds a line about the missing file to the prompt.
+func (r *receiver) fetchRepliedFile(ctx context.Context, in *Message) []orchestrator.Attachment {
+	r.acknowledge(in)
+	of := *in
+	of.ID, of.sent.file = in.sent.reply.id, in.sent.reply.file
+	file, err := r.uploads.fetch(ctx, &of)
+	switch {
+	case err != nil:
+		r.log.Warn("fetch the file of a message that is replied to", "update", in.Update(), "err", err)
+		in.Context += fence.LostFile(fencedName(of.sent.file.name))
+		return nil
+	case of.sent.file.kind != speech:
+		in.Context += fence.File(fencedName(file.Name))
+		return []orchestrator.Attachment{file}
+	case r.listener == nil:
+		return nil
+	}
+	of.Text, of.sent.forwarded = "", false
+	if err := r.listen(ctx, &of, file.Path); err == nil {
+		in.Context += fence.Speech(of.Text)
+	}
+	return nil
+}
+
+// fetch downloads the files of the messages, and transcribes speech. If a file fails, fetch also returns its message.
+func (r *receiver) fetch(ctx context.Context, q *queue, t *task, parts []*Message) (files []orchestrator.Attachment,
+	failed *Message, err error) {
+	for _, p := range parts {
+		if p.sent.file == nil {
+			continue
+		}
+		if !q.goSlow(t) {
+			return nil, nil, errLeft
+		}
+		if len(parts) == 1 {
+			r.acknowledge(p)
+		}
+		a, err := r.uploads.fetch(ctx, p)
+		if err == nil && p.sent.file.kind == speech {
+			if err := r.listen(ctx, p, a.Path); err != nil {
+				return nil, p, err
+			}
+			continue
+		}
+		if err != nil {
+			return nil, p, err
+		}
+		files = append(files, a)
+	}
+	return files, nil, nil
+}
+
+type unheard struct{ error }
+
+func (u unheard) Unwrap() error { return u.error }
+
+// listen transcribes a recording and adds the transcript to the text of the message.
+func (r *receiver) listen(ctx context.Context, in *Message, file string) error {
+	said, err := r.listener.Transcribe(ctx, file)
+	if err != nil {
+		return unheard{err}
+	}
+	if in.sent.forwarded {
+		said = fence.Text(said)
+	}
+	if in.Text != "" {
+		said = in.Text + "\n" + said
+	}
+	in.Text, in.Plain = said, said
+	return nil
+}
+
+// sentence returns the text that tells the user why the agent did not get a file.
+func (r *receiver) sentence(p lang.Printer, err error) string {
+	switch {
+	case errors.Is(err, errNoFolder):
+		return p.Text("updates.folder-replaced")
+	case errors.Is(err, ErrNothingHeard):
+		return p.Text("updates.nothing-heard")
+	case errors.As(err, new(unheard)):
+		return p.Text("updates.not-transcribed", render.Cut(render.OneLine(err.Error()), 300))
+	}
+	return r.uploads.Sentence(p, err) + " " + p.Text("updates.not-to-agent")
+}
+
+func isSpoken(parts []*Message) bool {
+	return slices.ContainsFunc(parts, func(p *Message) bool { return p.sent.file != nil && p.sent.file.kind == speech })
+}
