@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// docs/invariants.md may only name tests that exist.
+// docs/invariants.md may only name tests that exist, and state each promise once.
 func TestEveryPromiseIsHeld(t *testing.T) {
 	text := readDoc(t, "docs/invariants.md")
 	tests := testsByPackage(t)
@@ -37,11 +37,12 @@ func TestPromisesThatAreNotHeldAreFound(t *testing.T) {
 		{"| All is well | `TestSplit` |", "names no test"},
 		{"| All is well | `bot/render TestSplit`, `TestMore` |", "is not a package and a test"},
 		{"| All is well |", "has 1 cells"},
+		{"| All is well | `bot/render TestSplit` |\n| Nothing is wrong | `bot/render TestSplit` |", "the same tests"},
 	} {
 		text := "# Invariants\n\n| promise | held by |\n|---|---|\n" + c.row + "\n"
 		n, problems := checkPromises(text, exists)
 		got := strings.Join(problems, "\n")
-		if n != 1 || !strings.Contains(got, c.problem) || c.problem == "" && got != "" {
+		if want := strings.Count(c.row, "\n") + 1; n != want || !strings.Contains(got, c.problem) || c.problem == "" && got != "" {
 			t.Errorf("%s: %d promises, %q; want %q", c.row, n, got, c.problem)
 		}
 	}
@@ -53,9 +54,11 @@ var (
 	ruleLine = regexp.MustCompile(`^\|[-| :]+\|$`)
 )
 
-// checkPromises counts the rows of the tables in text, and describes problems with their tests.
+// checkPromises counts the rows of the tables in text, and describes problems with their tests. Two promises with the
+// same tests are one promise that is stated twice.
 func checkPromises(text string, exists func(pkg, name string) bool) (promises int, problems []string) {
 	head := true // the first row of a table names its columns
+	promiseOf := map[string]string{}
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		switch {
@@ -77,6 +80,10 @@ func checkPromises(text string, exists func(pkg, name string) bool) (promises in
 		for _, p := range checkHolders(cells[1], exists) {
 			problems = append(problems, strings.TrimSpace(cells[0])+": "+p)
 		}
+		if other, ok := promiseOf[cells[1]]; ok {
+			problems = append(problems, fmt.Sprintf("%s: has the same tests as %q", strings.TrimSpace(cells[0]), other))
+		}
+		promiseOf[cells[1]] = strings.TrimSpace(cells[0])
 	}
 	return promises, problems
 }
