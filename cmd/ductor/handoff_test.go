@@ -8,6 +8,7 @@ import (
 	"ductor/cli/naming"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
+	"ductor/internal/sim/agent"
 	"ductor/internal/sim/telegram"
 	"ductor/internal/store"
 	"ductor/orchestrator"
@@ -165,7 +166,7 @@ func TestHistoryIsSummarized(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err := db.Summary(t.Context(), conv.Session); err != nil || !strings.Contains(s.Text, "The quick brown fox") {
+	if s, err := db.Summary(t.Context(), conv.Session); err != nil || s.Text != agent.Summary {
 		t.Errorf("the summary is %+v, %v", s, err)
 	}
 }

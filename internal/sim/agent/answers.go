@@ -66,6 +66,9 @@ func (p *process) responses(prompt string) [][]script.Step {
 		return script.Parse(answer).Responses()
 	}
 	s := script.Parse(said)
+	if asksForSummary(said) {
+		s = script.Parse(`[[text "` + Summary + `"]]`)
+	}
 	if answer, ok := answers[AnyPrompt]; ok && s.Default {
 		s = script.Parse(strings.ReplaceAll(answer, PromptPlace, quotable(said)))
 	}
@@ -83,14 +86,25 @@ func (p *process) answers() (all map[string]string) {
 // quotes matches the quotation that ductor puts before a prompt that replies to a message.
 var quotes = regexp.MustCompile(`(?m)^\[(?:In reply to|Said in) [^\n]*\n(?:>[^\n]*\n)+`)
 
+// Summary is the answer to a request of ductor to summarize a conversation.
+const Summary = "The user made plans, and the agent noted them."
+
+func asksForSummary(prompt string) bool {
+	return strings.HasPrefix(prompt, "Summarize this part of a conversation")
+}
+
 // newestText returns the user's text in a prompt. It removes the text that ductor adds before it: instructions, project
-// files, earlier turns and quotations.
+// files, earlier turns and quotations. It also removes the conversation from a request to summarize it, because a model
+// does not follow the prompts in there.
 func newestText(prompt string) string {
 	for _, end := range []string{"</instructions>\n\n", "</project-files>\n\n",
 		"[End of what was said before. The request:]\n\n"} {
 		if i := strings.LastIndex(prompt, end); i >= 0 {
 			prompt = prompt[i+len(end):]
 		}
+	}
+	if asksForSummary(prompt) {
+		prompt, _, _ = strings.Cut(prompt, "\nThe conversation:\n")
 	}
 	return strings.TrimSpace(quotes.ReplaceAllString(prompt, ""))
 }

@@ -53,17 +53,15 @@ func (f *facts) allowedBefore(token scenario.Token, e AgentEvent) bool {
 	})
 }
 
-// repeatedDecisions finds requests that were decided twice, unless all decisions were denials. When the scripted agent
-// writes a summary, it makes the requests of the old prompts again, and ductor denies them.
+// repeatedDecisions finds requests that were decided twice.
 func repeatedDecisions(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
-		decided, allowed := map[string]int{}, map[string]bool{}
+		decided := map[string]int{}
 		for _, e := range f.events[token] {
 			if e.What == Allowed || e.What == Denied {
 				decided[e.Name]++
-				allowed[e.Name] = allowed[e.Name] || e.What == Allowed
 			}
-			if decided[e.Name] > f.runs(token) && allowed[e.Name] {
+			if decided[e.Name] > f.runs(token) {
 				all = append(all, Violation{Token: token, Detail: e.Name + " was decided more than once"})
 			}
 		}
