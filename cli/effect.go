@@ -143,8 +143,20 @@ func effectiveFields(input json.RawMessage) (map[string]any, bool) {
 	return fields, true
 }
 
+// shellCall matches the part of a command line that calls a shell of the system with one command, such as "sh -c ". A
+// shell in another directory may be any program.
+const shellCall = `^(?:(?:/usr)?/bin/)?(?:ba|z)?sh -l?c `
+
 // inShell matches a command line that only passes one command to a shell, such as sh -c 'make'. Some agents write every
 // command this way.
 var inShell = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:/usr)?(?:/bin/)?(?:ba|z)?sh -l?c (?:'([^']+)'|([A-Za-z0-9_./-]+))$`)
+	return regexp.MustCompile(shellCall + `(?:'([^']+)'|([A-Za-z0-9_./-]+))$`)
 })
+
+var startsWithShellCall = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(shellCall) })
+
+// CutShellCall removes the call of a shell of the system, such as "/usr/bin/zsh -lc ", from the start of a command
+// line. It returns the shell word with the command. It returns other command lines unchanged.
+func CutShellCall(command string) string {
+	return command[len(startsWithShellCall().FindString(command)):]
+}

@@ -205,7 +205,7 @@ func (p *liveParser) itemStarted(it *liveItem) {
 	}
 	if t, ok := started(it, p.dir); ok {
 		p.tools[it.ID] = true
-		p.out.ToolStart(t)
+		p.out.ToolStartOrChange(t)
 	}
 }
 
@@ -217,7 +217,7 @@ func (p *liveParser) subAgentItem(method string, it *liveItem) {
 		return
 	}
 	p.tools[it.ID], t.Parent = true, p.helper
-	p.out.ToolStart(t)
+	p.out.ToolStartOrChange(t)
 	if method == "item/completed" {
 		p.endTool(it)
 	}
@@ -255,7 +255,7 @@ func (p *liveParser) itemCompleted(it *liveItem) {
 	if _, tool := started(it, p.dir); !tool {
 		return
 	}
-	p.itemStarted(it) // some items have no item/started notification
+	p.itemStarted(it) // some items have no item/started notification, and a search has its query only now
 	p.endTool(it)
 }
 

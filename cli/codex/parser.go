@@ -81,7 +81,7 @@ func (p *parser) itemStarted(it *liveItem) {
 	}
 	if t, ok := started(it, p.req.Dir); ok {
 		p.release(announces)
-		p.out.ToolStart(t)
+		p.out.ToolStartOrChange(t)
 	}
 }
 
@@ -101,7 +101,7 @@ func (p *parser) itemCompleted(it *liveItem) {
 		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: cli.ShortLine(it.Message)})
 		return
 	}
-	p.itemStarted(it) // some items have no item.started line
+	p.itemStarted(it) // some items have no item.started line, and a search has its query only now
 	if _, tool := started(it, p.req.Dir); !tool {
 		return
 	}

@@ -234,6 +234,16 @@ func (e *Emitter) ToolChange(t cli.ToolStarted) {
 	e.emit(cli.ToolChanged{ToolStarted: titled(t)})
 }
 
+// ToolStartOrChange is like ToolStart for a tool that is not open. If the tool is open and t has another name or input,
+// ToolStartOrChange emits t as the new description.
+func (e *Emitter) ToolStartOrChange(t cli.ToolStarted) {
+	if call := e.tools.running(t.ID); call == nil {
+		e.ToolStart(t)
+	} else if call.digest != callDigest(t) {
+		e.ToolChange(t)
+	}
+}
+
 // ToolEnd emits t if the tool is open. It sets a missing duration.
 func (e *Emitter) ToolEnd(t cli.ToolEnded) {
 	if call := e.tools.running(t.ID); call != nil {
