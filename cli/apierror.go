@@ -35,6 +35,11 @@ func (e APIError) Kind() FailureKind {
 	// Some APIs use these statuses, too, if a limit is reached or a log-in has expired.
 	case Refused, Forbidden:
 		return cmp.Or(sharpKind(e.Text), kind)
+	// Gemini reports a used-up plan with status 500.
+	case APIFailed:
+		if limitWords().MatchString(e.Text) {
+			return LimitReached
+		}
 	case "":
 		if kind = KindOfWords(": "+strings.ToLower(e.Text), looseWords()); kind == UnknownFailure {
 			kind = cmp.Or(named, kind)
