@@ -134,7 +134,7 @@ func (f *facts) vanished(s Sent) bool {
 	}
 	c, _ := f.chat(s.In)
 	heard := func(m telegram.Message) bool { return f.shows(m, s.Token) || isReason(m, s.Token) }
-	return !f.waits(c)[s.In] && len(f.replies(s)) == 0 && !refused(c, s) && !f.asked(c, s) &&
+	return !f.waits(c)[s.In] && len(f.replies(s)) == 0 && !f.refused(c, s) && !f.asked(c, s) &&
 		!slices.ContainsFunc(c.said(), heard)
 }
 
@@ -144,13 +144,17 @@ func isReason(m telegram.Message, token scenario.Token) bool {
 }
 
 // refused reports whether the chat shows that a message was rejected or failed. It checks only messages of the bot that
-// are not older than the user's message. Warnings about the disk do not count, because ductor does not drop the user's
-// message when it sends such a warning.
-func refused(c Chat, s Sent) bool {
+// are not older than the user's message. If ductor may have added the message to a running turn, the turn's card may be
+// older, and has to show its failure after the message came. Warnings about the disk do not count, because ductor does
+// not drop the user's message when it sends such a warning.
+func (f *facts) refused(c Chat, s Sent) bool {
 	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
 		warns := m.ReplyTo == 0 && strings.Contains(m.Text, "⚠️") &&
 			!says(m.Text, "updates.disk-full", "updates.disk-failed")
 		failed := warns || has(m, again()...)
+		if failed && f.joins(s.Token) && len(m.Versions) > 0 && !m.Versions[len(m.Versions)-1].At.Before(s.At) {
+			return c.place(m) == s.In
+		}
 		return c.place(m) == s.In && !m.Date.Before(s.At) && (failed ||
 			says(m.Text, "updates.queue-full", "updates.crowded", "updates.not-stored", "updates.not-fetched",
 				"updates.broke", "updates.gave-up", "approval.agent-gone", "updates.dropped"))

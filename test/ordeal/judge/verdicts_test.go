@@ -224,6 +224,13 @@ func verdictsOfLostPrompts() []verdict {
 			s.says("owner", ownerChat, "p2")
 			s.shows(ownerChat, id, "No.")
 		}},
+		{"a prompt that joined a turn before its agent died", lostPrompts, "", func(s *stage) {
+			s.says("owner", ownerChat, "/queue steer")
+			s.fails(s.cardOf("p1"), "p2")
+		}},
+		{"a prompt that waited for a turn whose agent died", lostPrompts, "ran", func(s *stage) {
+			s.fails(s.cardOf("p1"), "p2")
+		}},
 		{"a delivery of which nothing is heard", twice, "ran", delivers},
 		{"a delivery that was not accepted", twice, "", func(*stage) {}},
 		{"a delivery that a user cancelled while it waited", twice, "", func(s *stage) {
