@@ -415,7 +415,7 @@ func (r *Router) enqueue(ctx context.Context, t *task, in *Message) fate {
 			return ignore
 		}
 		text := r.lang.Of(in.Conversation.Chat).Text("updates.crowded")
-		r.finisher.Finish(ctx, in.Updates, refusal(in.Conversation, in.ID, text))
+		r.finisher.Refuse(ctx, in, text)
 	case silenced:
 		return ignore
 	}
