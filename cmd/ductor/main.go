@@ -15,6 +15,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -113,8 +114,9 @@ func showUsageOnWrongArgs(cmd *cobra.Command) {
 
 type source struct {
 	env  config.Environment
-	path string // value of the flag --config, or the default path
-	err  error  // why the default path is unknown
+	path string         // value of the flag --config, or the default path
+	err  error          // why the default path is unknown
+	zone *time.Location // the zone of the first configuration that was read; nil before
 }
 
 // sourceOf adds the flag --config to cmd. It returns a source that reads the file named by the flag.
@@ -187,6 +189,14 @@ func (s *source) read() (config.Config, error) {
 	cfg, err := config.LoadFrom(s.path, s.env)
 	if err != nil {
 		return cfg, app.WithKind(app.ErrConfig, err)
+	}
+	if s.zone == nil { // a reload does not change the zone
+		if s.zone, err = cfg.Telegram.Location(); err != nil {
+			return cfg, app.WithKind(app.ErrConfig, err)
+		}
+		if cfg.Telegram.Zone != "" {
+			time.Local = s.zone
+		}
 	}
 	cfg.Warnings = append(cfg.Warnings, app.DoubtsOfRoots(cfg)...)
 	return cfg, nil
