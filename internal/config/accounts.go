@@ -88,8 +88,8 @@ func (c *Config) checkAccounts(p *problems, env Environment) {
 		}
 		own := cli.RealPath(cmp.Or(env.Getenv(state.variable), filepath.Join(env.Getenv("HOME"), state.folder)))
 		homes[own] = "the default account"
-		// near returns an account whose home is, contains or lies in the directory real. It returns "" if there is
-		// none.
+		// near returns an account whose home is the directory real, lies in it or contains it. It returns "" if there
+		// is none.
 		near := func(real string) string {
 			for _, other := range slices.Sorted(maps.Keys(homes)) {
 				// The home of Gemini's default account is the user's whole home directory. Other accounts may have

@@ -81,7 +81,7 @@ func (d *doctor) checkSandbox(ctx context.Context, cfg config.Config, b *environ
 	}
 }
 
-// checkSeeds checks that the files exist that ductor is configured to copy into the sandbox.
+// checkSeeds adds a finding for each required file in sandbox.seeds that does not exist on this machine.
 func (d *doctor) checkSeeds(what check, b *environment.Sandbox) {
 	for _, s := range b.Seeds {
 		if _, err := os.Stat(s.From); errors.Is(err, os.ErrNotExist) && !s.Optional {

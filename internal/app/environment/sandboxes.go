@@ -26,7 +26,7 @@ const (
 	UploadsDir = "uploads"
 	PromptsDir = "prompts" // system prompts; deleted a day after their last use
 	GeminiDir  = "gemini"  // settings for starting Gemini
-	ProbesDir  = "probes"  // empty; see acp.Options.StartDir
+	ProbesDir  = "probes"  // ACP agents that only report their log-in and models run here; stays empty
 	HomesDir   = "homes"   // home directories of sessions on this machine
 	GitDir     = "git"     // indexes and settings for snapshots of repositories on this machine
 	dockerDir  = "docker"  // files in which ductor stores facts about containers
