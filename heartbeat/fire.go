@@ -23,8 +23,8 @@ func (s *Scheduler) fire(ctx context.Context, st orchestrator.JobStatus) error {
 	}
 	next := plan.Next(now)
 	if st.Next.After(now) {
-		// The clock was set back by a lot, so only compute the time of the next run. A time that comes twice starts
-		// only one run, because the ID of a run depends on its time.
+		// The clock was set back by a lot. Store the new time of the next run, but no run. If a time comes twice, it
+		// starts only one run, because the ID of a run depends on its time.
 		_, err := s.opts.Store.RecordRuns(ctx, st.Job.ID, nil, next, now)
 		return err
 	}
@@ -65,7 +65,7 @@ func (s *Scheduler) dueRuns(st orchestrator.JobStatus, plan schedule.Schedule, n
 			last = late[len(late)-1]
 		}
 		runs = append(runs, skipped(st.Job, last, missed, orchestrator.ReasonMissed))
-	// One run replaces the runs of all late times, and also the runs of the times that are not late.
+	// A single run replaces the runs of all times, even of the times that are not late.
 	default:
 		last := moments[len(moments)-1]
 		fresh = nil
