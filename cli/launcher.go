@@ -87,7 +87,7 @@ func (m Mark) OfTurn() bool { return m.Turn != BackgroundMark }
 type LeftRun struct {
 	Run RunID
 	Purpose
-	Marks       []Mark // marks of unfinished turns, oldest first; Launcher.Left does not set them
+	Marks       []Mark // where the unfinished turns start, oldest first; Launcher.Left does not set Marks
 	PID         int
 	OutputBegin int64 // number of deleted bytes at the start of the output
 	OutputEnd   int64 // bytes that the program has printed

@@ -23,8 +23,8 @@ func (s *Scheduler) fire(ctx context.Context, st orchestrator.JobStatus) error {
 	}
 	next := plan.Next(now)
 	if st.Next.After(now) {
-		// The clock was set back by a lot. Store the new time of the next run, but no run. If a time comes twice, it
-		// starts only one run, because the ID of a run depends on its time.
+		// The clock was set back by a lot, so only compute the time of the next run. A time that comes twice starts
+		// only one run, because the ID of a run depends on its time.
 		_, err := s.opts.Store.RecordRuns(ctx, st.Job.ID, nil, next, now)
 		return err
 	}
