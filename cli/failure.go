@@ -56,9 +56,11 @@ type Failure struct {
 	Sandbox Sandbox   // where the agent should have run; empty for this host, or if ductor does not know it
 	Reason  string    // one sentence, often the agent's own, shortened; may be empty
 	ResetAt time.Time // LimitReached and FailsOften: when the agent can be used again; zero if unknown
-	Code    int       // Crashed: exit code, negative for a signal, or CodeUnknown; FailsOften: failed turns
-	Detail  string    // end of stderr, or raw output, shortened
-	Cause   error     // the underlying error, for errors.Is; may be nil
+	// Code is the exit code if Kind is Crashed: negative for a signal, or CodeUnknown. If Kind is FailsOften, Code is
+	// the number of failed turns.
+	Code   int
+	Detail string // end of stderr, or raw output, shortened
+	Cause  error  // the underlying error, for errors.Is; may be nil
 }
 
 // Failf returns a Failure whose Reason is formatted like fmt.Sprintf.

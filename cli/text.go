@@ -150,7 +150,7 @@ func Shorten(s string, limit int) string {
 	return s[:max(cut, 0)] + "…"
 }
 
-// Patterns of messages in which agents name the end of a usage limit.
+// Patterns that find the time at which a usage limit ends in an agent's message.
 var (
 	resetUnix = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)limit[^|\n]*\|(\d{10})\b`) })
 	resetIn   = sync.OnceValue(func() *regexp.Regexp {
@@ -261,11 +261,10 @@ func Tail(s string, limit int) (string, int) {
 	return strings.Clone(s[from:]), from
 }
 
-// EndOfMessage is sent to an agent after a prompt with a mention (see HasMention), so that the prompt is not the last
-// part of the message.
+// EndOfMessage is the last part of a message whose prompt may contain a mention; see HasMention.
 const EndOfMessage = "[End of the message]"
 
-// HasMention reports whether an agent may find the name of a file in a prompt, such as "@/etc/passwd". Claude adds the
-// content of such a file to the prompt, in every permission mode and without an approval. It finds names only in the
-// last part of a message, so a prompt with a mention must not be the last part.
+// HasMention reports whether an agent might find a mention of a file in a prompt, such as "@/etc/passwd". Claude adds
+// the content of a mentioned file to the prompt, in every permission mode and without an approval. Claude searches only
+// the last part of a message for mentions, so EndOfMessage must follow a prompt with a mention.
 func HasMention(prompt string) bool { return strings.Contains(prompt, "@") }

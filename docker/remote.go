@@ -203,7 +203,8 @@ func (p *remote) ensure(ctx context.Context) error {
 	return p.create(ctx, want)
 }
 
-// fit makes the image if it is missing, and stores in the note whether that succeeded.
+// fit returns the sandbox's image, and creates the image if it is missing. It records in the notebook whether that
+// failed.
 func (p *remote) fit(ctx context.Context) (fittedImage, error) {
 	f, err := p.engine.fit(ctx, p.opts, &p.sources)
 	if ctx.Err() == nil && !isUnreachable(err) {
@@ -214,8 +215,9 @@ func (p *remote) fit(ctx context.Context) (fittedImage, error) {
 	return f, err
 }
 
-// outdated reports whether a container must be replaced. This is the case if the settings of the container have
-// changed. If only its image or its ductor-runner is outdated, the container must be replaced only if nothing is lost.
+// outdated reports whether to replace a container now. It returns true if the container is dead, or if its settings
+// have changed. If only its image or its ductor-runner has changed, outdated returns true only if the container runs
+// nothing that would be lost.
 func (p *remote) outdated(ctx context.Context, c container.InspectResponse, want blueprint) bool {
 	differs := func(label string) bool { return c.Config.Labels[label] != want.Config.Labels[label] }
 	switch {

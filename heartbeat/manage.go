@@ -70,9 +70,11 @@ func (s *Scheduler) Pause(ctx context.Context, id orchestrator.JobID,
 	return s.save(ctx, st.Job)
 }
 
-// Resume ends the pause of a job. Times during the pause do not count as missed. If the creator of the job may not have
-// it run any more, the user who resumes it becomes its creator. If the only time of such a job has passed, the job is
-// finished, so that its new creator can run it.
+// Resume ends the pause of a job. Times during the pause do not count as missed. If the creator no longer has the right
+// to run the job, the user who resumes it becomes its creator.
+//
+// If the only time of a job with a new creator has passed, Resume stores the job without a next run instead of
+// returning an error. The new creator can then start the job manually.
 func (s *Scheduler) Resume(ctx context.Context, id orchestrator.JobID,
 	by orchestrator.Press) (orchestrator.JobStatus, error) {
 	s.mu.Lock()
@@ -110,7 +112,7 @@ func (s *Scheduler) Delete(ctx context.Context, id orchestrator.JobID, in orches
 
 // RunNow starts a run of a job in the conversation, even if the job is paused or has quiet hours. The run starts when
 // the job's open runs have ended. The job of a webhook runs with the last payload; RunNow returns ErrNotCalled if there
-// is none. If the creator of the job may not have it run any more, RunNow pauses the job and returns
+// is none. If the creator no longer has the right to run the job, RunNow pauses the job and returns
 // orchestrator.ErrNotAllowed.
 //
 // RunNow returns orchestrator.ErrRepeated in these cases:
@@ -253,8 +255,8 @@ func (s *Scheduler) syncOne(ctx context.Context, j orchestrator.Job,
 	return err
 }
 
-// saveUnchanged stores a job whose schedule has not changed. It does not change the time of the next run, so that no
-// missed run is lost.
+// saveUnchanged stores a job whose schedule has not changed. It keeps the time of the next run even if that time has
+// passed, so that the scheduler still handles it.
 func (s *Scheduler) saveUnchanged(ctx context.Context, j orchestrator.Job,
 	st orchestrator.JobStatus) (orchestrator.JobStatus, error) {
 	if err := validate(j); err != nil {
@@ -279,8 +281,8 @@ func (s *Scheduler) save(ctx context.Context, j orchestrator.Job) (orchestrator.
 	return s.opts.Store.Job(ctx, j.ID)
 }
 
-// next validates a job and computes the time of its next run. If the job has only one time and that time has passed,
-// next returns an error. But for a configured or a paused job, it then returns the zero time.
+// next validates a job and computes the time of its next run. If the job's only time has passed, next returns an error,
+// or the zero time for a configured or paused job.
 func (s *Scheduler) next(j orchestrator.Job) (time.Time, error) {
 	if err := validate(j); err != nil {
 		return time.Time{}, err

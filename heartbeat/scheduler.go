@@ -27,8 +27,9 @@ type Options struct {
 	// Directory returns the absolute path of a job's directory. It returns an error if jobs may not work there; see
 	// conversation.Engine.Directory. Directory may be nil if no job has a directory.
 	Directory func(path string) (string, error)
-	// MayRun reports whether the creator of a job may still have it run. If not, the scheduler pauses the job when it is
-	// due, and the user who resumes it becomes its creator. MayRun may be nil, which permits all jobs.
+	// MayRun reports whether the creator of a job still has the right to run the job. If not, the scheduler pauses the
+	// job when it is due. A user who resumes the job becomes its creator. If MayRun is nil, all creators have the
+	// right.
 	MayRun func(orchestrator.Job) bool
 	// Stale is the age at which Sweep ends running turns. A job's time limit must be shorter. 0 means never.
 	Stale time.Duration

@@ -143,8 +143,8 @@ func resultText(raw json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// changesOf returns the file changes that a patch makes. A moved file counts as two changes, and the second one has the
-// given kind.
+// changesOf returns the file changes that a patch makes. A moved file counts as two changes: one at the old path, and
+// one of kind moved at the new path.
 func changesOf(changes []liveChange, moved cli.ChangeKind) []cli.FileChanged {
 	var changed []cli.FileChanged
 	for _, c := range changes {

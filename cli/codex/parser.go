@@ -120,7 +120,7 @@ type meaning int
 
 const (
 	answers   meaning = iota // the message is part of the answer
-	announces                // the message only announces the next tool
+	announces                // the message only announces the next tool call
 )
 
 // release emits the message in p.held.
@@ -136,7 +136,7 @@ func (p *parser) release(as meaning) {
 	p.held = nil
 }
 
-// noteDenial records a tool call that the sandbox, or the lack of an approval, prevented.
+// noteDenial records a tool call that failed because of the sandbox, or because no user could approve it.
 func (p *parser) noteDenial(it *liveItem) {
 	refused := it.Type == itemCommand && it.Status == "failed" && p.sandbox == readOnly &&
 		strings.Contains(it.Output, "Read-only file system")

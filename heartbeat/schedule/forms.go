@@ -41,7 +41,7 @@ func pattern(text string) *regexp.Regexp {
 // form is a kind of sentence that ParseSentence understands.
 type form struct {
 	pattern  *regexp.Regexp
-	timed    bool                           // the sentence ends with times of day
+	timed    bool                           // a sentence of this form ends with times of day
 	weekdays string                         // weekdays in cron's notation; empty if the sentence names them
 	convert  func(sentence) (string, error) // converts a sentence of this form to a line for Parse
 }
@@ -147,8 +147,8 @@ func match(p *regexp.Regexp, text string) map[string]string {
 
 var wantsTime = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:at|and|&)(?: at)? (\S+)`) })
 
-// restError returns the error for a sentence whose beginning matches the form, but whose end does not. rest is this
-// end.
+// restError returns the error for a sentence whose beginning matches the form f. rest contains the words that do not
+// match.
 func restError(f form, found map[string]string, rest string) error {
 	word := wantsTime().FindStringSubmatch(rest)
 	switch {
