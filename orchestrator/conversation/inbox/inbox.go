@@ -72,7 +72,7 @@ func (in *Inbox[T]) serve(m message) {
 	}
 }
 
-// next removes the first message, whose function has run. It returns the message after it, or false if there is none.
+// next removes the first message, whose function has run. It returns the next message, or false if the inbox is empty.
 func (in *Inbox[T]) next() (message, bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
