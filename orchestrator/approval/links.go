@@ -144,13 +144,14 @@ type currentFiles struct {
 	known *secrets.Set
 }
 
-// compare corrects the kind and the diff of a change. Many agents report only added lines, even if they replace a file
-// or add lines to it. compare finds out what the agent does:
+// compare corrects the kind and the diff of a change if the agent's diff only adds lines. Many agents show such a diff
+// when they create a file, when they replace a file, and when they add lines to a file. compare reads the current file
+// to distinguish these cases:
 //   - If the file does not exist, the kind becomes FileAdded.
 //   - If the agent adds lines to an existing file, the kind becomes FileUpdated.
 //   - If the agent replaces an existing file, the kind becomes FileUpdated, and the diff then also contains the
-//     removed lines. If compare cannot show these lines, the kind becomes FileReplaced instead. For example, they may
-//     be too long, contain a secret, or be in a file that the agent may not read without asking.
+//     removed lines. If compare cannot show the removed lines, the kind becomes FileReplaced instead. For example,
+//     these lines may be too long, contain a secret, or be in a file that the agent may not read without asking.
 //   - If the agent has reported FileReplaced, compare only checks whether the file exists.
 func (f *currentFiles) compare(ctx context.Context, path string, c cli.FileChanged) cli.FileChanged {
 	text, added := cli.AddedText(c.Diff)

@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Helper is another agent that works for a running turn. Tools lists tools under the helper's names for them. A zero
-// Helper means that the turn's own agent makes the request.
+// Helper is another agent that works for a running turn. Tools limits the helper's tools, in the helper's names for
+// them. A zero Helper means that the turn's own agent makes the request.
 type Helper struct {
 	Agent cli.Agent
 	Tools cli.ToolList

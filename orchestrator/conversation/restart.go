@@ -11,8 +11,8 @@ import (
 	"ductor/orchestrator/retry"
 )
 
-// Recover continues the work of the previous process. Call it once, before the first Submit. It starts this work in the
-// background:
+// Recover continues the work of the previous process. Call it once, before the first Submit. Recover starts the
+// following work, and returns before the work is done:
 //   - Running turns continue in their cards. If a turn cannot continue, its card shows that it was interrupted. No
 //     prompt runs twice.
 //   - Chats get the outcomes that they do not show yet.
