@@ -26,8 +26,8 @@ type ApprovalStore interface {
 	FindApproval(ctx context.Context, id ApprovalID) (Approval, error)
 	// FindSameApproval returns the newest approval in a session that has this digest, or ErrNoApproval.
 	FindSameApproval(ctx context.Context, session SessionID, digest string) (Approval, error)
-	// LastProjectApproval returns the newest approval with which users allowed the settings of the project in dir (see
-	// cli.ProjectTool) to an agent, or ErrNoApproval.
+	// LastProjectApproval returns the newest approval in which a user allowed the agent to use the settings of the
+	// project in dir (see cli.ProjectTool), or ErrNoApproval.
 	LastProjectApproval(ctx context.Context, in ConversationID, agent cli.Agent, dir string) (Approval, error)
 	// OpenApprovals lists the open approvals of all turns, oldest first.
 	OpenApprovals(ctx context.Context) ([]Approval, error)

@@ -17,7 +17,7 @@ import (
 // Limits for the stored steps of one turn. All except mostSteps are in bytes.
 const (
 	mostSteps  = 900
-	mostOutput = 256 << 10 // stored part of the output of one step; of a longer output, ductor stores the end
+	mostOutput = 256 << 10 // stored output of one step; ductor cuts the beginning of a longer output
 	mostInput  = 32 << 10  // stored input of one tool call
 	mostOfTurn = 4 << 20
 	mostTitle  = 16 << 10

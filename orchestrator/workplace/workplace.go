@@ -35,8 +35,9 @@ var (
 	errNotInside  = errors.New("this task must run in a sandbox, but none is configured")
 )
 
-// Sandbox returns the environment in which a conversation must work in a directory. An order can request a sandbox
-// although the policy requires none, but it cannot prevent a sandbox that the policy requires.
+// Sandbox returns the environment in which a conversation must work in a directory. wanted is Wants.Sandbox of an
+// Order: it can request a sandbox although the policy requires none, but it cannot prevent a sandbox that the policy
+// requires.
 func (p Places) Sandbox(conv orchestrator.ConversationID, dir, wanted string) (cli.Sandbox, error) {
 	var policy cli.Sandbox
 	if p.Sandboxes != nil {
@@ -65,8 +66,8 @@ func noSandbox(err error) *cli.Failure {
 	return &cli.Failure{Kind: cli.NoSandbox, Reason: err.Error(), Cause: err}
 }
 
-// DirOf returns the real path of the directory in which new sessions of a conversation work. With the path of a link in
-// Links, a session could not continue after the user changed the link or the configuration.
+// DirOf returns the directory in which new sessions of a conversation work. It resolves the links in Links: if a
+// session stored the path of a link, the session could not continue after a user changed the link or the configuration.
 func (p Places) DirOf(c orchestrator.Conversation) string {
 	return p.Real(cmp.Or(c.Dir, p.Dir))
 }
@@ -110,7 +111,7 @@ func (p Places) Move(current, path string) (dir string, moves bool, err error) {
 	if dir, err = p.Resolve(current, path); err != nil {
 		return "", false, err
 	}
-	return dir, p.Real(current) != dir, nil // a current directory that is gone or a link is another one
+	return dir, p.Real(current) != dir, nil // moves is also true if the directory current is gone or is now a link
 }
 
 // LinksOf returns the real paths of those directories whose paths contain symbolic links. Call it when ductor starts,
