@@ -23,7 +23,7 @@ func (s *Scheduler) refuseDue(ctx context.Context, st orchestrator.JobStatus, ne
 	return s.pauseAbandoned(ctx, st)
 }
 
-// pauseAbandoned pauses a job without a user's request, unless it is paused already. The caller holds s.mu.
+// pauseAbandoned pauses a job without a user's request, unless it is paused already. The caller has called lock.
 func (s *Scheduler) pauseAbandoned(ctx context.Context, st orchestrator.JobStatus) error {
 	if st.Job.Paused {
 		return nil

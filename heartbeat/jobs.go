@@ -135,8 +135,10 @@ func (s *Scheduler) AddJob(ctx context.Context, j orchestrator.Job) (orchestrato
 // deleteFinished deletes the finished jobs of a user, except for the last MostFinished. It does not delete a job with a
 // result that the scheduler has not reported yet. A later call deletes it.
 func (s *Scheduler) deleteFinished(ctx context.Context, person orchestrator.PersonID) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.unlock()
 	all, err := s.opts.Store.Jobs(ctx)
 	if err != nil {
 		return err

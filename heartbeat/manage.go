@@ -15,8 +15,10 @@ import (
 // Add stores a new job. It sets the creation time, and an ID if j has none. It returns an *orchestrator.BadJob if the
 // job is invalid.
 func (s *Scheduler) Add(ctx context.Context, j orchestrator.Job) (orchestrator.JobStatus, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.lock(ctx); err != nil {
+		return orchestrator.JobStatus{}, err
+	}
+	defer s.unlock()
 	if j.ID == "" {
 		j.ID = orchestrator.JobID(s.opts.NewID())
 	}
@@ -30,8 +32,10 @@ func (s *Scheduler) Add(ctx context.Context, j orchestrator.Job) (orchestrator.J
 // orchestrator.ErrJobConfigured.
 func (s *Scheduler) Edit(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID,
 	f func(*orchestrator.Job) error) (orchestrator.JobStatus, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.lock(ctx); err != nil {
+		return orchestrator.JobStatus{}, err
+	}
+	defer s.unlock()
 	st, err := s.Get(ctx, id, in)
 	if err != nil {
 		return orchestrator.JobStatus{}, err
@@ -60,8 +64,10 @@ func (s *Scheduler) Edit(ctx context.Context, id orchestrator.JobID, in orchestr
 // are not affected.
 func (s *Scheduler) Pause(ctx context.Context, id orchestrator.JobID,
 	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.lock(ctx); err != nil {
+		return orchestrator.JobStatus{}, err
+	}
+	defer s.unlock()
 	st, err := s.Get(ctx, id, in)
 	if err != nil {
 		return orchestrator.JobStatus{}, err
@@ -77,8 +83,10 @@ func (s *Scheduler) Pause(ctx context.Context, id orchestrator.JobID,
 // returning an error. The new creator can then start the job manually.
 func (s *Scheduler) Resume(ctx context.Context, id orchestrator.JobID,
 	by orchestrator.Press) (orchestrator.JobStatus, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.lock(ctx); err != nil {
+		return orchestrator.JobStatus{}, err
+	}
+	defer s.unlock()
 	st, err := s.Get(ctx, id, by.Conversation)
 	if err != nil {
 		return orchestrator.JobStatus{}, err
@@ -98,8 +106,10 @@ func (s *Scheduler) Resume(ctx context.Context, id orchestrator.JobID,
 // Delete deletes a job of the conversation. A turn of the job that is queued or running continues, and so does a turn
 // that Tick submits at this moment.
 func (s *Scheduler) Delete(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.unlock()
 	st, err := s.Get(ctx, id, in)
 	if err != nil {
 		return err
@@ -123,8 +133,10 @@ func (s *Scheduler) Delete(ctx context.Context, id orchestrator.JobID, in orches
 func (s *Scheduler) RunNow(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID,
 	key string) (orchestrator.JobRun, error) {
 	defer s.Poke()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.lock(ctx); err != nil {
+		return orchestrator.JobRun{}, err
+	}
+	defer s.unlock()
 	st, err := s.Get(ctx, id, in)
 	if err != nil {
 		return orchestrator.JobRun{}, err
@@ -201,8 +213,10 @@ func (s *Scheduler) Runs(ctx context.Context, id orchestrator.JobID, in orchestr
 // and deletes missing ones. A job that a user has paused remains paused. If Telegram gave a group a new ID, the group's
 // jobs get this ID. If a job is invalid, Sync stores nothing.
 func (s *Scheduler) Sync(ctx context.Context, jobs []orchestrator.Job) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.unlock()
 	defer s.Poke()
 	wanted := map[orchestrator.JobID]bool{}
 	for i, j := range jobs {
