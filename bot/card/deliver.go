@@ -120,7 +120,8 @@ func (c *Cards) strip(ctx context.Context, s *messages) error {
 
 // showContents sends, edits and deletes messages until the chat shows the content.
 func (c *Cards) showContents(ctx context.Context, s *messages, content contents) error {
-	// The sequence numbers of these requests (see part.touched) must exceed those of all earlier requests for the card.
+	// While the turn ran, the sequence numbers of the requests (part.touched) started at 1. 1<<30 is greater than all of
+	// them.
 	for call := 1 << 30; !s.shows(content.firstChanged(), content.forChat(s).perMessage()); call++ {
 		priority := outbox.Awaited
 		if s.opened() == 0 {
@@ -298,8 +299,8 @@ func (c *Cards) contentsOf(t orchestrator.Turn) contents {
 	return c.contentsIn(d, t, texts, cut)
 }
 
-// contentsIn returns the final content of a card. d is the card's finished document, and texts are the messages into
-// which d was cut. If cut is true, the texts omit a part of d.
+// contentsIn returns the final content of a card. d is the card's finished document, and texts are its messages. cut is
+// true if the messages omit a part of the document.
 func (c *Cards) contentsIn(d *document, t orchestrator.Turn, texts []render.Text, cut bool) contents {
 	rich := d.richContent(t)
 	return contents{
