@@ -22,8 +22,8 @@ type draft struct {
 	Opened   bool           `json:"opened,omitempty"`  // true if a user has read the full text
 	Pinned   int            `json:"pinned,omitempty"`  // ID of the pinned message; 0 if none is pinned
 
-	// Expectation is used if View asks for a text (opReason or opWords). It contains the user who pressed the button, and
-	// the time until which this user's next message is the text.
+	// Expectation is used if View asks for a text (opReason or opWords). It contains the user who pressed the button,
+	// and the time until which this user's next message is the text.
 	message.Expectation
 
 	Files map[int][]orchestrator.Attachment `json:"files,omitempty"` // files attached to the typed answers, by question
