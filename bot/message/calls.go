@@ -224,8 +224,8 @@ func (m *Message) commit(ctx context.Context) {
 }
 
 func (m *Message) edit(ctx context.Context, want Content) error {
-	// If the chat shows the final content, and want is not final, first store this. After a crash, the next process
-	// must show the final content again.
+	// want may replace the final content in the chat. First store that the chat no longer shows the final content, so
+	// that the next process shows it again after a crash.
 	if want.Lifecycle != EditOnly && m.updateEnd(want) {
 		if err := m.save(ctx, orchestrator.Sent, m.ID()); err != nil {
 			return err
