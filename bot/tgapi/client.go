@@ -168,7 +168,7 @@ func sendWithin[P, R any](ctx context.Context, c *Client, limit time.Duration, m
 func faultOfCall(caller context.Context, t *trace) Fault {
 	switch {
 	case !t.tried:
-		return Fault{Kind: BadRequest} // the library made no request
+		return Fault{Kind: BadRequest} // the Telegram library rejected the parameters, and made no request
 	case t.fault.Kind != NoFault:
 		return t.fault
 	case t.left():
@@ -195,7 +195,8 @@ func replyTo(message int) *models.ReplyParameters {
 	return &models.ReplyParameters{MessageID: message, AllowSendingWithoutReply: true}
 }
 
-// thread returns the topic ID in a request that sends a message. For the General topic of a group, this ID must be 0.
+// thread returns the topic ID for a request that sends a message. Telegram requires 0 for the General topic of a group,
+// although the ID of this topic is 1.
 func thread(topic int) int {
 	if topic == 1 {
 		return 0
