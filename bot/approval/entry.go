@@ -290,8 +290,8 @@ func (s *Screen) saveDraft(ctx context.Context, e *entry, f func(d *draft) bool)
 }
 
 // adoptMessage is called when a user presses a button in the message with the given ID. If Telegram has not confirmed
-// the approval's message, this message with the button becomes e.message. If it is e.notice, it becomes e.message only
-// if op is opShow.
+// the approval's message, the message with the button becomes e.message. But the message of e.notice becomes e.message
+// only if op is opShow.
 func (s *Screen) adoptMessage(ctx context.Context, e *entry, id int, op operation) error {
 	notice := e.notice.ID() == id
 	if e.message.State() != orchestrator.Unknown || id <= 0 || notice && op != opShow {

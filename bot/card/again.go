@@ -37,10 +37,11 @@ const (
 	remarking          // Remark is adding a line below the final message
 )
 
-// runExclusively runs f in the background, and waits for the result. f changes the card of an ended turn. Such changes
-// must not overlap, so runExclusively does not run f if another change to the card is in progress. It then returns
-// ErrNotYet, or ErrBusy if what is showing and the other change is remarking. runExclusively also returns ErrNotYet if
-// f takes longer than patience. f then continues.
+// runExclusively runs f in the background, and waits for the result. If f takes longer than patience, runExclusively
+// returns ErrNotYet, and f continues.
+//
+// f changes the card of an ended turn. If another change to the card is in progress, runExclusively does not run f. It
+// then returns ErrBusy if the caller is ShowAgain and the other change is a Remark. Otherwise it returns ErrNotYet.
 func (c *Cards) runExclusively(ctx context.Context, turn cli.TurnID, what activity, patience time.Duration,
 	f func(context.Context) error) error {
 	switch busy := c.claim(turn, what); {

@@ -120,8 +120,7 @@ func (c *Cards) strip(ctx context.Context, s *messages) error {
 
 // showContents sends, edits and deletes messages until the chat shows the content.
 func (c *Cards) showContents(ctx context.Context, s *messages, content contents) error {
-	// While the turn ran, the sequence numbers of the requests (part.touched) started at 1. 1<<30 is greater than all
-	// of them.
+	// The sequence numbers of these requests (see part.touched) must exceed those of all earlier requests for the card.
 	for call := 1 << 30; !s.shows(content.firstChanged(), content.forChat(s).perMessage()); call++ {
 		priority := outbox.Awaited
 		if s.opened() == 0 {

@@ -111,7 +111,7 @@ func (d *document) extend(starts []position, limit, maxMessages int) (all []posi
 }
 
 // tailText is the rendered text of the document, beginning with the last message. If this text is long, tailText
-// contains only as much of it as method cut needs.
+// contains only the part that method cut needs.
 type tailText struct {
 	text  render.Text
 	more  bool // true if the document continues after this text

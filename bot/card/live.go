@@ -59,7 +59,7 @@ func (c *card) dueLocked() (time.Time, bool) {
 	case c.past.replaying:
 		return c.past.quiet(), true
 	case c.pace.news != noNews:
-		return c.pace.due(), true // an expiring draft is repeated then, too
+		return c.pace.due(), true // the request at this time also repeats an expiring draft
 	}
 	at, ok := c.passesLocked()
 	if fades, shown := c.draftExpiresLocked(); shown && (!ok || fades.Before(at)) {

@@ -200,9 +200,9 @@ func (s *messages) gone() bool {
 	return len(s.parts) == 0 || s.parts[len(s.parts)-1].State() != orchestrator.Sent
 }
 
-// withButtons returns k if the last k of the first n messages may have buttons, or 0 if none has. Usually, only the
-// last message has buttons. An earlier message may have them if it is being sent, or if a request about it failed,
-// because ductor then does not know what the chat shows.
+// withButtons returns k if the last k of the first n messages may have buttons, or 0 if none may have buttons. Usually,
+// only the last message has buttons. An earlier message may have buttons if it is being sent, or if a request about it
+// failed, because ductor then does not know what the chat shows.
 func (s *messages) withButtons(n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -229,7 +229,7 @@ func decodeCard(data []byte) (savedCard, error) {
 	if err := json.Unmarshal(data, &saved); err != nil {
 		return savedCard{}, fmt.Errorf("decode a card: %w", err)
 	}
-	if saved.Layout.Starts == nil { // older versions of ductor stored the fields of Layout in savedCard
+	if saved.Layout.Starts == nil { // older versions of ductor stored the fields of Layout directly in savedCard
 		if err := json.Unmarshal(data, &saved.Layout); err != nil {
 			return savedCard{}, fmt.Errorf("decode the layout of a card: %w", err)
 		}
