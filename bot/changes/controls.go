@@ -9,8 +9,8 @@ import (
 )
 
 // controls describes the two messages that have a button Undo or Redo of a turn: the answer, and the newest report of
-// an undo or a redo. The database stores controls, so that a press in one message can also change the button of the
-// other.
+// an undo or a redo. The database stores controls, so that a press in one message can also change the buttons of the
+// other message.
 type controls struct {
 	Answer  int            `json:"answer,omitempty"`  // ID of the answer's message; 0 if its buttons are unknown
 	Buttons tgapi.Keyboard `json:"buttons,omitempty"` // all buttons of the answer
@@ -19,9 +19,10 @@ type controls struct {
 
 func controlsKey(turn string) string { return "undo:" + turn }
 
-// switchControls is called after a user has pressed Undo or Redo. report is the new message about the effect. It has
-// the opposite button. switchControls gives the answer this button too, and removes the button of the previous report.
-// It returns the button that replaces the pressed one: an empty button if the user pressed it in the previous report.
+// switchControls is called after a user has pressed Undo or Redo. report is the new message about the effect, with the
+// opposite button. switchControls gives the opposite button to the answer too, and removes the button of the previous
+// report. It returns the button that replaces the pressed one. If the user pressed the button of the previous report,
+// the returned button is empty.
 func (s *Screen) switchControls(ctx context.Context, on tgapi.Pressed, turn string, pressed, opposite tgapi.Button,
 	report orchestrator.Message) (tgapi.Button, error) {
 	c, _, err := message.LoadValue[controls](ctx, s.o.Journal, controlsKey(turn))
