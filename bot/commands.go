@@ -326,7 +326,7 @@ func (c *commands) cwd(ctx context.Context, r updates.Request) {
 		c.fail(ctx, r, "bot.dir-not-changed", err)
 	default:
 		text := p.Text("project.opened", dir)
-		// The directory is set even if one of the calls of Status failed. The answer then only contains fewer details.
+		// The directory is set even if one of the calls of Status failed. The answer then contains fewer details.
 		if now, err := c.desk.Status(ctx, r.In.Conversation); errors.Join(err, errBefore) == nil {
 			text = project.ChosenDir(p, before, now)
 		}

@@ -71,7 +71,7 @@ func (q *queueCards) openLocked(t orchestrator.Turn) *queueCard {
 }
 
 // content returns the content of a card. After the turn has left the queue, the content makes message.Messages delete
-// the card, or edit it a last time if the turn was cancelled or steered into the running turn.
+// the card, or edit it one last time if the turn was cancelled or steered into the running turn.
 func (q *queueCards) content(c *queueCard) message.Content {
 	p := q.lang.Of(c.turn.Prompt.Conversation.Chat)
 	if !c.over {

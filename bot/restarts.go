@@ -106,8 +106,7 @@ func (r *restarts) press(ctx context.Context, p updates.Press, turn cli.TurnID) 
 	case errors.Is(err, orchestrator.ErrNoTurn) && e.Taken:
 		return say.Text("bot.started-over-already"), nil
 	case errors.Is(err, orchestrator.ErrNoTurn):
-		// The turn ended before ductor could restart it, so the user has not accepted an offer that had an effect:
-		// reset editedPrompt.Taken.
+		// The turn ended before ductor could restart it. Reset editedPrompt.Taken, because there was no restart.
 		if err := r.save(ctx, turn, editedPrompt{Text: e.Text}); err != nil {
 			return "", err
 		}

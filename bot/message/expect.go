@@ -62,8 +62,8 @@ type asking struct {
 	Expectation
 	Message int    `json:"message,omitempty"` // ID of the message; 0 if only its key is known
 	Key     string `json:"key,omitempty"`     // key of the message
-	// Cleared is true if Clear ended the expectation. The other fields then describe the user's action that was passed
-	// to Clear.
+	// Cleared is true if Clear ended the expectation. Expectation then contains the user's action that was passed to
+	// Clear.
 	Cleared bool `json:"cleared,omitempty"`
 	// Ended describes the user's action that was passed to End. It is zero if End was not called.
 	Ended Expectation `json:"ended,omitzero"`

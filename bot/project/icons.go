@@ -173,8 +173,8 @@ func (i *Icons) change(ctx context.Context, in orchestrator.ConversationID) erro
 	return i.opts.Store.SaveTopic(ctx, in, string(wants))
 }
 
-// icon returns the icon to which the icon of a topic must change: its ID, and the state that it shows. It returns empty
-// values if the icon need not change, or if Telegram offers no icon for the state.
+// icon returns the ID of a topic's new icon, and the state that the new icon shows. It returns empty values if the icon
+// need not change, or if Telegram offers no icon for the state.
 func (i *Icons) icon(ctx context.Context, in orchestrator.ConversationID) (id string, wants state, err error) {
 	i.mu.Lock()
 	ids := i.ids

@@ -168,7 +168,7 @@ func sendWithin[P, R any](ctx context.Context, c *Client, limit time.Duration, m
 func faultOfCall(caller context.Context, t *trace) Fault {
 	switch {
 	case !t.tried:
-		return Fault{Kind: BadRequest} // the Telegram library rejected the parameters, and made no request
+		return Fault{Kind: BadRequest} // the library made no request
 	case t.fault.Kind != NoFault:
 		return t.fault
 	case t.left():

@@ -24,7 +24,7 @@ const Action = "V"
 const (
 	opSend    = "s"
 	opDiscard = "d"
-	opPrompt  = "p" // sends a text to the agent as a prompt, although the bot expected and handled another kind of text
+	opPrompt  = "p" // sends a text as a prompt after the bot took it for an answer
 )
 
 // Journal stores texts, and finds the messages that show them. See orchestrator.Journal.
