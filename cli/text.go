@@ -64,7 +64,8 @@ func SaysContextFull(text string) bool { return contextFull().MatchString(text) 
 // error name.
 var (
 	limitWords = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)\b(?:hit|reached|exceeded|exhausted) your (?:[\w-]+ ){0,3}(?:limit|quota|allowance|capacity)\b|` +
+		return regexp.MustCompile(`(?i)\b(?:hit|reached|exceeded|exhausted) your (?:[\w-]+ ){0,3}` +
+			`(?:limit|quota|allowance|capacity)\b|` +
 			`\b(?:usage|session|weekly|daily|monthly|hour|opus|sonnet|rate|spend(?:ing)?) limit (?:is |was |has been )?(?:reached|exceeded|hit)\b|` +
 			`\bout of (?:extra )?(?:usage|credits?|quota)\b|credit balance is too low|insufficient[ _](?:credits?|quota|balance|funds)|` +
 			`(?m:^|[.:] |\b(?:your|current|api|usage|daily|monthly|request|token) )quota (?:is |was |has been )?(?:exceeded|exhausted|reached)|` +
@@ -154,13 +155,15 @@ func Shorten(s string, limit int) string {
 var (
 	resetUnix = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)limit[^|\n]*\|(\d{10})\b`) })
 	resetIn   = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)(?:try again|retry|resets?|available)(?: again)? (?:in|after) ((?:about )?\d[\w., ]*)`)
+		return regexp.MustCompile(`(?i)(?:try again|retry|resets?|available)(?: again)? (?:in|after) ` +
+			`((?:about )?\d[\w., ]*)`)
 	})
 	resetAt = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)(?:try again|resets?|available again|until)(?: at| on)? ((?:[a-z]{3,9} \d{1,2}(?:st|nd|rd|th)?,? (?:\d{4},? )?(?:at )?)?\d{1,2}(?::\d\d)? ?[ap]m)\b(?: ?\((\w[\w+/-]*)\))?`)
 	})
 	resetDate = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)(?:try again|resets?|resume|available|until)\b[^.\n]{0,60}?\b(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d))`)
+		return regexp.MustCompile(`(?i)(?:try again|resets?|resume|available|until)\b[^.\n]{0,60}?` +
+			`\b(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d))`)
 	})
 	resetUnit = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(\d+(?:\.\d+)?) ?(d|h|ms|m|s)[a-z]*`)

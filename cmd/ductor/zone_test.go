@@ -26,7 +26,8 @@ func TestTimesAreInTheConfiguredZone(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, zone := range []string{"Pacific/Kiritimati", "Etc/GMT+12"} { // 26 hours apart, so one of them is not the machine's
+	// These zones are 26 hours apart, so at least one of them is not the machine's.
+	for _, zone := range []string{"Pacific/Kiritimati", "Etc/GMT+12"} {
 		b, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
