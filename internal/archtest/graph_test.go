@@ -191,7 +191,7 @@ var imports = map[string][]string{
 	"orchestrator/sessions":  {"orchestrator", "orchestrator/fence", "cli"},
 	"orchestrator/fence":     {},
 	"orchestrator/projects":  {"orchestrator", "cli", "git"},
-	"orchestrator/workplace": {"orchestrator", "cli"},
+	"orchestrator/workplace": {"orchestrator", "cli", "lang"},
 }
 
 // modules lists the packages that may import an outside module, except in tests. "" allows every package.
