@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ductor/docker/dockertest"
+	"ductor/internal/runner"
 )
 
 // An agent replaces a mounted directory at any moment before or while a container starts. No program runs in the
@@ -61,4 +62,29 @@ func TestAttackMountsThatChange(t *testing.T) {
 		t.Error(err)
 	}
 	expect(StateRunning)
+}
+
+// After a link of the configuration leads to another directory, nothing starts the container with the former one, whose
+// path an agent may have replaced by a link. The next turn creates the container anew.
+func TestAttackMountsOfAFormerContainer(t *testing.T) {
+	o := testOptions(t, needEngine(t))
+	newSandbox(t, o).runTurn()
+	dockertest.Docker(t, "stop", "--time", "0", o.containerName())
+	o.Projects = []string{t.TempDir()}
+	s := newSandbox(t, o)
+	if err := s.remote.startExisting(t.Context()); !errors.Is(err, runner.ErrNoEnvironment) {
+		t.Errorf("the former container: %v", err)
+	}
+	if is, err := s.Status(t.Context()); err != nil || is.Is != StateStopped {
+		t.Errorf("the former container is %s, %v", is.Is, err)
+	}
+	s.runTurn()
+	o.Projects = []string{t.TempDir()}
+	s = newSandbox(t, o)
+	if err := s.remote.Restart(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if is, err := s.Status(t.Context()); err != nil || is.Is != StateNone {
+		t.Errorf("the former container is %s after a restart, %v", is.Is, err)
+	}
 }

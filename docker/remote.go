@@ -104,10 +104,14 @@ func (p *remote) Restart(ctx context.Context) error {
 	p.log.Warn("restart a sandbox that cannot start processes", "sandbox", p.opts.Name)
 	ctx, cancel := p.engine.workContext(ctx)
 	defer cancel()
-	if why := p.checkMounts(); why != nil {
+	c, there, err := p.engine.inspect(ctx, p.name)
+	if err != nil || !there {
+		return err
+	}
+	if why := p.checkMountsOf(c); why != nil {
 		return p.removeUnsafe(ctx, why)
 	}
-	err := p.engine.api.ContainerRestart(ctx, p.name, container.StopOptions{Timeout: new(int)})
+	err = p.engine.api.ContainerRestart(ctx, c.ID, container.StopOptions{Timeout: new(int)})
 	if err != nil {
 		return p.engine.describe("restart the sandbox's container", err)
 	}
@@ -128,7 +132,17 @@ func (p *remote) checkMounts() error {
 	return nil
 }
 
-// removeUnsafe removes the container because checkMounts returned the error why.
+// checkMountsOf is checkMounts for an existing container. It also returns an error if the container mounts directories
+// that the sandbox does not have now, because checkMounts checks only the directories of the sandbox.
+func (p *remote) checkMountsOf(c container.InspectResponse) error {
+	if !p.opts.mountsAll(c.HostConfig) {
+		return &Error{Reason: "the sandbox's container has other directories than the sandbox has now",
+			Fix: "your next message creates it again", gone: true}
+	}
+	return p.checkMounts()
+}
+
+// removeUnsafe removes the container because a check of its mounts returned the error why.
 func (p *remote) removeUnsafe(ctx context.Context, why error) error {
 	p.log.Warn("remove the container of a sandbox", "sandbox", p.opts.Name, "err", why)
 	ctx, cancel := p.engine.cleanupContext(ctx)
@@ -205,7 +219,7 @@ func (p *remote) start(ctx context.Context, c container.InspectResponse) error {
 	if c.State.Running || c.State.Paused { // the directories stay mounted, whatever replaces them
 		return p.engine.startContainer(ctx, c)
 	}
-	if err := p.checkMounts(); err != nil {
+	if err := p.checkMountsOf(c); err != nil {
 		return err
 	}
 	if err := p.engine.startContainer(ctx, c); err != nil {
