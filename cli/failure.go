@@ -60,7 +60,9 @@ type Failure struct {
 	// the number of failed turns.
 	Code   int
 	Detail string // end of stderr, or raw output, shortened
-	Cause  error  // the underlying error, for errors.Is; may be nil
+	// Cause is the underlying error, for errors.Is; it may be nil. If it contains a *lang.Error, Sentence uses the text of
+	// that error, in the user's language, in place of Reason.
+	Cause error
 }
 
 // Failf returns a Failure whose Reason is formatted like fmt.Sprintf.
@@ -94,6 +96,9 @@ func (f *Failure) Unwrap() error { return f.Cause }
 // Sentence describes the failure and a fix in one line.
 func (f *Failure) Sentence(p lang.Printer) string {
 	what, help, reason := f.what(p), "", f.Reason
+	if why := (*lang.Error)(nil); errors.As(f.Cause, &why) {
+		reason = why.Explain(p)
+	}
 	if f.advised() && !p.IsEnglish() {
 		reason = ""
 	}

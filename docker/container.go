@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,6 +114,15 @@ func (o Options) addMounts(h *container.HostConfig) error {
 			ReadOnly: !m.Writable})
 	}
 	return nil
+}
+
+// mountsAll reports whether Projects and Mounts contain all directories that a container mounts. CheckMounts does not
+// check others.
+func (o Options) mountsAll(h *container.HostConfig) bool {
+	return !slices.ContainsFunc(h.Mounts, func(has mount.Mount) bool {
+		return has.Type == mount.TypeBind &&
+			!slices.ContainsFunc(o.mounts(), func(m Mount) bool { return m.Source == has.Source })
+	})
 }
 
 // sharedMount returns a mount of an anonymous volume for the files that Bring copies into the container. dir is the

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -154,10 +155,18 @@ func (p Places) Chosen(dir string) (string, error) {
 // CheckDir checks the directory of a session again before each turn, because an agent may have replaced it by a
 // symbolic link. The link could lead out of the roots, or to a directory with other limits. The error is a *cli.Failure.
 func (p Places) CheckDir(dir string) error {
-	if _, err := p.Chosen(dir); err != nil {
-		return &cli.Failure{Kind: cli.NoDirectory, Reason: fmt.Sprintf("%s: %s", dir, err), Cause: err}
+	_, err := p.Chosen(dir)
+	if err == nil {
+		return nil
 	}
-	return nil
+	f := &cli.Failure{Kind: cli.NoDirectory, Reason: fmt.Sprintf("%s: %s", dir, err), Cause: err}
+	if leads := cli.RealPath(dir); leads != p.Real(dir) {
+		f.Cause = &lang.Error{Kind: err, Explain: func(in lang.Printer) string {
+			return in.Text("failure.dir-replaced", dir, leads)
+		}}
+		f.Reason = f.Cause.Error()
+	}
+	return f
 }
 
 // MoreDirs returns the additional directories that agents in a conversation may use: AddDirs, and the folder with the
