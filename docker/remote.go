@@ -29,7 +29,7 @@ type remote struct {
 	log     *slog.Logger
 	notes   *notebook
 	idle    func(ctx context.Context) bool // reports whether no run in the container has a process
-	resting func(ctx context.Context) bool // reports whether all runs with a process wait for their next turn
+	resting func(ctx context.Context) bool // reports whether each process in the container waits for its next turn
 	watch   *pauseWatch
 
 	sources sources

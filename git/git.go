@@ -77,9 +77,9 @@ func (g *Git) runAcross(ctx context.Context, at Place, otherDirs []string, args 
 		timeout: commandTimeout, limit: 1 << 20})
 }
 
-// logIdentity returns settings with the name that Git writes into the logs of refs. They override the repository's
-// settings, in which an agent could set a shell command as the name. After checkLinks, the agent could then replace a
-// log by a link to a script of the user, and Git would append the shell command to the script.
+// logIdentity returns settings with the committer's name for the logs of refs, so that Git does not use the name in the
+// repository's settings. An agent can change those. If it made a shell command the name and replaced a log by a link to
+// a script of the user, Git would append the command to the script.
 func logIdentity() []string {
 	return []string{"committer.name", "ductor", "committer.email", "ductor@localhost"}
 }

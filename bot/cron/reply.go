@@ -73,9 +73,11 @@ const (
 )
 
 // Reply handles a reply if the bot's message asks for the value of a field, and if the user may change jobs. Reply
-// changes the job and calls answer, which must mark the update as handled. changed reports whether the field has the
-// new value. Only then does Reply record that the message no longer asks for a value. If it recorded this earlier, and
-// ductor crashed before answer was called, the next process would send the user's reply to the agent as a prompt.
+// changes the job and calls answer, which must mark the update as handled. The parameter changed is true if the field
+// has the new value.
+//
+// After that, Reply records that the message no longer asks for a value. This order matters after a crash in between:
+// the next process handles the update again, and must not send the reply to the agent as a prompt.
 func (s *Screen) Reply(ctx context.Context, r Reply, answer func(p tgapi.Page, changed bool)) ReplyState {
 	p := s.o.Lang.Of(r.By.Conversation.Chat)
 	if s.o.Jobs == nil || !r.By.May(orchestrator.MakeSchedules) {

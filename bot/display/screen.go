@@ -62,7 +62,7 @@ func (s *Screen) attached() Service {
 func (s *Screen) RichWouldHelp(ctx context.Context, in orchestrator.ConversationID) error {
 	service := s.attached()
 	if service == nil {
-		return nil // Attach was not called yet; the question follows after the chat's next answer
+		return nil // without the service, the chat cannot be asked; card.Cards calls again for the next answer
 	}
 	mode, err := service.Display(ctx, in)
 	if err != nil || mode != orchestrator.DisplayAsk {

@@ -11,10 +11,9 @@ import (
 	"ductor/cli/tools"
 )
 
-// limited returns req with the agent's own names of the tools in its tool lists. It returns a Failure if the agent
-// cannot be restricted to these tools, or if the agent may ignore the permission mode. It does not check the mode if
-// req has TextOnly set. It does not check the mode of a resumed turn either, because the mode was checked when the turn
-// started.
+// limited returns a copy of req in which the tool lists contain the agent's own names of tools. It returns a Failure if
+// the agent cannot be restricted to these tools, or if the agent may ignore the permission mode. limited does not check
+// the mode of a request with TextOnly, or of a resumed turn, whose mode was checked when the turn started.
 func (e *agentEntry) limited(req cli.Request) (cli.Request, *cli.Failure) {
 	agent, why := e.provider.Agent(), ""
 	holder, ok := e.provider.(cli.ModeHolder)

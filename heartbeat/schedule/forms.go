@@ -38,12 +38,12 @@ func pattern(text string) *regexp.Regexp {
 	return regexp.MustCompile("^(?:" + text + ")(?P<rest>(?: .*)?)$")
 }
 
-// form is a kind of sentence that ParseSentence understands.
+// form is a kind of sentence that ParseSentence understands, such as "every Monday at 9:00".
 type form struct {
-	pattern  *regexp.Regexp
-	timed    bool                           // a sentence of this form ends with times of day
+	pattern  *regexp.Regexp                 // matches the sentences of this kind
+	timed    bool                           // the sentences end with times of day
 	weekdays string                         // weekdays in cron's notation; empty if the sentence names them
-	convert  func(sentence) (string, error) // converts a sentence of this form to a line for Parse
+	convert  func(sentence) (string, error) // converts a matching sentence to a line for Parse
 }
 
 // Days of the week in cron's notation.

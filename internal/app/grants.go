@@ -169,9 +169,8 @@ func (g grants) owners() []int64 {
 	return slices.DeleteFunc(slices.Clone(g.Users), func(id int64) bool { return g.Roles[id] != config.UserOwner })
 }
 
-// invitedOwners returns the owners who became owners only by an invitation. It omits every user whom the configuration
-// allows now or allowed at the last start, because such a user may be an owner only because an attacker changed the
-// configuration file.
+// invitedOwners returns the owners whom the configuration does not allow now and did not allow at the last start. These
+// users became owners by an invitation, so an attacker who can change the configuration file cannot have added them.
 func (a *App) invitedOwners(before grants) (owners []int64) {
 	configured := slices.Concat(before.Users, a.now().Telegram.AllowedUsers)
 	for _, id := range a.users.Having(orchestrator.ManageDuctor) {

@@ -30,7 +30,7 @@ type Recorder struct {
 	asks  map[cli.ApprovalID]cli.ToolID // the tool for which each permission request was made
 	since map[cli.ToolID]time.Time      // when each tool got permission; zero while the tool waits for it
 	steps []orchestrator.Step
-	open  map[cli.ToolID]int // indexes in steps of running tools
+	open  map[cli.ToolID]int // running tools, as indexes into the slice steps
 	size  int
 	said  int // length of the answer so far, in bytes
 	first int // index of the first step that still has its output

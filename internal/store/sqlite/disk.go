@@ -22,7 +22,7 @@ type disk struct {
 
 	mu     sync.Mutex
 	state  orchestrator.DiskState
-	epoch  context.Context // ends when the field state changes
+	epoch  context.Context // is cancelled each time the disk gets another state
 	change context.CancelFunc
 }
 

@@ -14,7 +14,7 @@ import (
 // ends.
 type Inbox[T any] struct {
 	owner  *T
-	joined *Inbox[T] // the argument of Join, or nil; only functions that this inbox runs access it
+	joined *Inbox[T] // the argument of Join, or nil; only the functions in messages may access this field
 
 	mu       sync.Mutex // guards messages only; not held while a function runs
 	messages []message  // messages[0] is being handled
