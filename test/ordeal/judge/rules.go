@@ -244,7 +244,8 @@ func misplacedWords(f *facts) (all []Violation) {
 
 // outdatedPrompts finds messages that a user edited while they waited, and whose old text ran nevertheless. If a user
 // asked to run a message again, the message may have been waiting for its second run at the time of the edit. In this
-// case, outdatedPrompts ignores runs before the edit.
+// case, outdatedPrompts ignores runs before the edit. It also ignores runs of which ductor lost the record: Telegram may
+// deliver an edit late, so ductor may have stopped in between.
 func outdatedPrompts(f *facts) (all []Violation) {
 	for _, s := range f.Sent {
 		if s.Old == "" || !f.tookEdit(s) {
@@ -252,7 +253,7 @@ func outdatedPrompts(f *facts) (all []Violation) {
 		}
 		waitsAgain := f.pressesOf(s.Old, again()...) > 0
 		if slices.ContainsFunc(f.events[s.Old], func(e AgentEvent) bool {
-			return !f.tookBack(e, s.At) && !(waitsAgain && e.At.Before(s.At))
+			return !f.tookBack(e) && !(waitsAgain && e.At.Before(s.At))
 		}) {
 			all = append(all, Violation{Token: s.Old, Detail: "ran, although it was changed while it waited"})
 		}

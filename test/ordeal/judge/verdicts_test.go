@@ -287,6 +287,13 @@ func verdictsOfEdits() []verdict {
 			s.agent(Effect, "p2", "p2.0")
 		}},
 		{"an edit behind a power failure that took the begin back", text, "", powerThenEdit},
+		{"an edit that comes late, behind a power failure that took the begin back", text, "", func(s *stage) {
+			id := s.says("owner", ownerChat, "p1")
+			s.agent(Effect, "p1", "p1.0")
+			change(s, id)
+			s.stops(scenario.Power)
+			s.agent(Effect, "p2", "p2.0")
+		}},
 		{"an edit that is lost behind a power failure", text, "edited", func(s *stage) {
 			powerThenEdit(s)
 			s.agent(Effect, "p1", "p1.0")
