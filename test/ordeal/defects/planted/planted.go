@@ -1,5 +1,5 @@
-// Package planted tells ductor which of the planted bugs is active. Only the patches of command defects import it, so
-// ductor itself does not contain it.
+// Package planted selects one of the bugs that the program test/ordeal/defects adds to ductor. Only the patches with
+// these bugs import the package, so ductor itself does not contain it.
 package planted
 
 import "os"
@@ -7,5 +7,5 @@ import "os"
 // name is the bug that is active in this process, or "".
 var name = os.Getenv("ORDEAL_DEFECT")
 
-// On reports whether a planted bug is active.
+// On reports whether the bug with the given name is active.
 func On(defect string) bool { return name == defect }
