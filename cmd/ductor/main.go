@@ -44,8 +44,8 @@ func main() {
 	root.SetErr(stderr)
 	err = root.ExecuteContext(ctx)
 	if err == nil && run != nil {
-		// The command only sets run. If the command ran the bot, cobra's whole command tree would stay in memory as long as
-		// the bot runs.
+		// The command `ductor run` only sets the variable run. If the command itself ran the bot, cobra's whole tree of
+		// commands would stay in memory as long as the bot runs.
 		err = run(ctx)
 	}
 	stop()
