@@ -82,7 +82,8 @@ func Execute(job Job) (Report, error) {
 	}
 	defer removeMemoryGroup(filepath.Base(job.Dir))
 	began := time.Now()
-	runtime.LockOSThread() // because of Pdeathsig, the kernel kills the container when the thread that called Start ends
+	// Because of Pdeathsig, the kernel would kill the container when the thread that calls Start ends.
+	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
 		return Report{}, fmt.Errorf("%w: %w", ErrNoBox, err)

@@ -16,7 +16,7 @@ import (
 type Job struct {
 	Seed       uint64
 	Dir        string   // directory for all files
-	Builds     []string // two directories, each with a build of ductor and its runner; an upgrade installs the other build
+	Builds     []string // two directories with a build of ductor and its runner each; an upgrade changes the build
 	Conditions conditions
 	Script     string // text of a scenario; if empty, the seed generates a scenario
 	Soak       time.Duration

@@ -256,7 +256,7 @@ func parseParts(parts []part, v reflect.Value, words []string) ([]string, error)
 			if err != nil {
 				return rest, err
 			}
-			if allZero(p.inner, v) { // print would omit this part, so the printed text would differ from the parsed text
+			if allZero(p.inner, v) { // print would omit this part, and print a different text
 				return words, fmt.Errorf("%q is nothing", strings.Join(words[:len(words)-len(rest)], " "))
 			}
 			words = rest

@@ -1,5 +1,5 @@
-// Package planted selects one of the bugs that the program test/ordeal/defects adds to ductor. Only the patches with
-// these bugs import the package, so ductor itself does not contain it.
+// Package planted selects the active bug among the bugs of command test/ordeal/defects. The command adds these bugs to
+// ductor as patches. Only the patches import the package, so ductor itself does not contain it.
 package planted
 
 import "os"
