@@ -134,8 +134,8 @@ func (f *facts) readyForTurn(i int) time.Time {
 	return ready
 }
 
-// endOfTurn returns the time at which a turn ended. It returns false if the turn has not ended. Event i is the end of
-// the turn's first prompt. If ductor added more prompts to the turn, the turn ended with the last of these prompts.
+// endOfTurn returns the time at which a turn ended. It returns false if the turn has not ended. Event i is the end of a
+// prompt of the turn. If ductor added more prompts to the turn later, the turn ended with the last of these prompts.
 func (f *facts) endOfTurn(i int) (end time.Time, ended bool) {
 	in, end, ended := f.sent[f.Agents[i].Token].In, f.Agents[i].At, true
 	for _, e := range f.Agents[i+1:] {

@@ -95,8 +95,8 @@ func (f *facts) diskFailedIn(from, to time.Time, faults ...scenario.DiskFault) b
 	})
 }
 
-// tookBack reports whether ductor stopped before the time `now` and lost its record that an agent got a prompt. After
-// such a loss, the prompt is in the queue again.
+// tookBack reports whether ductor stopped before the time `now` and lost its record of an event of a prompt. After such
+// a loss, the prompt is in the queue again.
 func (f *facts) tookBack(e AgentEvent, now time.Time) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return !s.At.After(now) && f.wasLost(s, e.At, 0) })
 }
