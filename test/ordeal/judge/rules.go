@@ -53,7 +53,7 @@ func listOf(found []string) (all []Violation) {
 	return all
 }
 
-// repeatedEffects finds effects that happened more often than their prompt may run.
+// repeatedEffects finds effects that happened more often than the prompt was allowed to run (see runs).
 func repeatedEffects(f *facts) (all []Violation) {
 	for _, token := range slices.Sorted(maps.Keys(f.effects)) {
 		count := map[string]int{}
@@ -110,9 +110,10 @@ func (f *facts) missed(s Sent) bool {
 // jobPatience is how long ductor may need to start a job that is due.
 const jobPatience = 3 * time.Minute
 
-// added returns the press of the button that added a job. It returns false if no such press exists. It also returns
-// false if a stop of ductor may have undone the press, or if a later press in the same conversation may have changed
-// the job.
+// added returns the press of the button that added a job. It returns false in these cases:
+//   - No user has added the job.
+//   - ductor may have lost the job when it stopped.
+//   - A user may have changed the job later, by pressing a button in the same conversation.
 func (f *facts) added(s Sent) (added Press, ok bool) {
 	for _, p := range f.Presses {
 		switch {
@@ -242,10 +243,10 @@ func misplacedWords(f *facts) (all []Violation) {
 	return all
 }
 
-// outdatedPrompts finds messages that a user edited while they waited, and whose old text ran nevertheless. If a user
-// asked to run a message again, the message may have been waiting for its second run at the time of the edit. In this
-// case, outdatedPrompts ignores runs before the edit. It also ignores runs of which ductor lost the record: Telegram may
-// deliver an edit late, so ductor may have stopped in between.
+// outdatedPrompts checks messages that a user edited while they were in the queue. It finds messages whose old text
+// ran, and messages whose new text did not run. If a user had pressed a button to run a message again, the old text may
+// have run before the edit. The old text may also have run if ductor lost the record of the run: Telegram may deliver an
+// edit late, so ductor may have stopped in between.
 func outdatedPrompts(f *facts) (all []Violation) {
 	for _, s := range f.Sent {
 		if s.Old == "" || !f.tookEdit(s) {
@@ -284,7 +285,8 @@ func (f *facts) tookEdit(s Sent) bool {
 	return false
 }
 
-// forbiddenUse finds messages to strangers, and effects of prompts from strangers and from users who may only read.
+// forbiddenUse finds messages and answers of the bot to strangers. It also finds prompts that an agent got although
+// their sender is a stranger or may only read.
 func forbiddenUse(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
 		if scenario.Person(c.Name) != scenario.Mallory {
