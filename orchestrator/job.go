@@ -293,7 +293,7 @@ type JobRunResult struct {
 	// a sentence.
 	Reason   string
 	Changed  bool    // the answer differs from the previous one
-	Notified bool    // nothing about the result remains to be shown in the chat
+	Notified bool    // the chat has shown the result, or never shows it
 	CostUSD  float64 // cost of all attempts
 }
 

@@ -231,8 +231,8 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 // loadOpen reads the stored drafts of all open approvals that this process has not shown yet. It returns errors about
 // approvals of the given conversation, and logs errors about other approvals.
 //
-// loadOpen reads the drafts of all conversations. If a group became a supergroup, its conversation ID changed, and
-// e.conv may still be the old ID. Only the stored message contains the new ID.
+// loadOpen reads the drafts of all conversations, because an entry may still have the ID that its conversation had before
+// the group became a supergroup. Only the stored message has the new ID.
 func (s *Screen) loadOpen(ctx context.Context, conversation orchestrator.ConversationID) error {
 	s.mu.Lock()
 	entries := slices.Collect(maps.Values(s.entries))

@@ -35,7 +35,8 @@ func (s Settings) Options() (o Options) {
 	return o
 }
 
-// interval returns the time between two requests for a rate in requests per unit of time. It returns 0 for a rate of 0.
+// interval converts a rate, as the number of requests in a unit of time, to the time between two requests. It returns 0
+// for a rate of 0.
 func interval(unit time.Duration, rate float64) time.Duration {
 	if rate == 0 {
 		return 0

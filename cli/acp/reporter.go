@@ -103,9 +103,9 @@ type repeats struct {
 	heldBack string    // text that is held back, because it may be a repetition
 }
 
-// repeatPause is the shortest pause after which repeats looks for a repetition. Gemini and Qwen Code wait one second
-// before they query the model again. repeatPause is shorter, because ductor may receive the text before the pause with
-// a delay.
+// repeatPause is the shortest pause of an agent after which its next text may be a repetition. Gemini and Qwen Code wait
+// one second before they query the model again. repeatPause is shorter, because ductor may receive the text before the
+// pause with a delay.
 const repeatPause = 700 * time.Millisecond
 
 // fresh returns the part of text that is not a repetition. It holds back text that may be the start of a repetition

@@ -74,7 +74,7 @@ func (n Names) Lists(c Choice) bool {
 	})
 }
 
-// modelsWith returns the models for whose ID or name match returns true. A listed ID such as "opus" can be short for an
+// modelsWith returns the models with an ID or name that match accepts. A listed ID such as "opus" can be short for an
 // exact ID, which is in cli.Model.Resolved. If exactID is not empty, modelsWith also returns the models with this exact
 // ID.
 func modelsWith(entries []cli.MenuEntry, match func(string) bool, exactID string) []cli.Model {

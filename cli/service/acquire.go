@@ -133,7 +133,7 @@ func (r *request) answer(e *pooled) {
 	r.granted <- e
 }
 
-// forget removes the reason for waiting from r.short if pool.request has not received the reason yet.
+// forget empties the channel r.short. The channel may contain the reason why the request waits, which no longer applies.
 func (r *request) forget() {
 	select {
 	case <-r.short:

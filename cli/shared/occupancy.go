@@ -13,9 +13,11 @@ const (
 	Draining State = "draining" // no session may join; the process ends after its last session
 	// Ending means that no session may join, and that the process ends with its last turn. The reason is that child
 	// processes of an aborted turn may still run.
-	Ending   State = "ending"
-	Detached State = "detached" // no session may join; ductor detaches after the last session, and the process runs on
-	Dead     State = "dead"     // the process failed to start, or its output has ended
+	Ending State = "ending"
+	// Detached means that no session may join. After the last session, ductor closes its connection to the process, but
+	// does not end the process.
+	Detached State = "detached"
+	Dead     State = "dead" // the process failed to start, or its output has ended
 )
 
 // occupancy counts the sessions and turns of a process.

@@ -56,8 +56,8 @@ func (a Agents) Uses(account string) bool {
 // does not know this variable.
 func (a Agents) AccountVariable(agent string) string { return a.stateHome(agent).variable }
 
-// AccountTable returns an example for users: the name of the table that configures a second account of the agent,
-// called "work". It returns "" if the agent cannot have additional accounts.
+// AccountTable returns the name of a table that configures a second account of the agent, as an example for users. In the
+// example, the account is called "work". AccountTable returns "" if the agent cannot have additional accounts.
 func (a Agents) AccountTable(agent string) string {
 	if a.AccountVariable(agent) == "" {
 		return ""

@@ -216,7 +216,7 @@ func (c *conversation) replaceRunning(ctx context.Context) error {
 // runsAgain is the cause of a cancelled turn context if a user stopped the turn to run its prompt again.
 type runsAgain struct {
 	by orchestrator.Press
-	at time.Time // when a job runs the prompt; zero if a turn in the queue runs it
+	at time.Time // when the prompt runs again, by a job; zero if it is in the queue already
 }
 
 func (*runsAgain) Error() string { return cli.ErrAborted.Error() }

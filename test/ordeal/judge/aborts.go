@@ -61,9 +61,9 @@ func (f *facts) oldTextStops(c Chat, token scenario.Token) bool {
 	})
 }
 
-// effectsAfter finds prompts that an agent got, and effects that happened, after the chat reported that the abort stop
-// was complete. Each report of the bot belongs to one abort. The map answered contains the reports that belong to
-// earlier aborts. effectsAfter adds the report that belongs to stop.
+// effectsAfter finds what still happened after the chat said "Stopped." to an abort: prompts that an agent got, and
+// effects. stop is the user's abort. answered contains the bot's messages that answer earlier aborts, because each
+// message answers only one. effectsAfter adds the message that answers stop.
 func (f *facts) effectsAfter(c Chat, stop Sent, answered map[telegram.MessageID]bool) (all []Violation) {
 	at, ok := f.saidStopped(c, stop, answered)
 	if !ok || f.reordered() {

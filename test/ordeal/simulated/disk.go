@@ -29,7 +29,7 @@ type storage struct {
 	mu      sync.Mutex
 	faults  []*diskFault
 	failed  []judge.DiskFailure
-	left    []func() error // functions that close the files that a dead ductor left open
+	left    []func() error // each closes a database that ductor had open when the world ended ductor
 	changed time.Time      // time of the last change of the database
 }
 

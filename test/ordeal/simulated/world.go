@@ -277,7 +277,7 @@ func isOfDisk(err error) bool {
 // mostStarts limits how often openAgain tries.
 const mostStarts = 1000
 
-// quiet is how long no event must happen before Settle returns.
+// quiet is how long Settle waits for another event before it returns.
 const quiet = 90 * time.Second
 
 // Settle waits until nothing happens any more, but at most for the duration limit. It returns an error if the limit is
