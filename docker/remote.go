@@ -112,13 +112,10 @@ func (p *remote) Restart(ctx context.Context) error {
 		return p.removeUnsafe(ctx, why)
 	}
 	err = p.engine.api.ContainerRestart(ctx, c.ID, container.StopOptions{Timeout: new(int)})
-	if err != nil {
-		return p.engine.describe("restart the sandbox's container", err)
-	}
-	if why := p.checkMounts(); why != nil {
+	if why := p.checkMounts(); why != nil { // even if the request failed, the engine may have mounted the directories
 		return p.removeUnsafe(ctx, why)
 	}
-	return nil
+	return p.engine.describe("restart the sandbox's container", err)
 }
 
 // checkMounts returns a *cli.Failure if Options.CheckMounts returns an error.
@@ -222,12 +219,10 @@ func (p *remote) start(ctx context.Context, c container.InspectResponse) error {
 	if err := p.checkMountsOf(c); err != nil {
 		return err
 	}
-	if err := p.engine.startContainer(ctx, c); err != nil {
-		return err
-	}
-	why := p.checkMounts()
+	err := p.engine.startContainer(ctx, c)
+	why := p.checkMounts() // even if the request failed, the engine may have mounted the directories
 	if why == nil {
-		return nil
+		return err
 	}
 	return errors.Join(why, p.removeUnsafe(ctx, why))
 }
