@@ -263,6 +263,20 @@ func (p *remote) ensure(ctx context.Context) error {
 	return p.create(ctx, want)
 }
 
+// current reports whether the container exists, and ensure would neither replace nor change it.
+func (p *remote) current(ctx context.Context) bool {
+	f, err := p.fit(ctx)
+	if err != nil {
+		return false
+	}
+	want, err := p.opts.blueprint(f)
+	if err != nil {
+		return false
+	}
+	c, there, err := p.engine.inspect(ctx, p.name)
+	return err == nil && there && p.opts.mountsAll(c.HostConfig) && !p.outdated(ctx, c, want)
+}
+
 // fit returns the sandbox's image, and creates the image if it is missing. It records in the notebook whether that
 // failed.
 func (p *remote) fit(ctx context.Context) (fittedImage, error) {
