@@ -69,9 +69,9 @@ func serverRows() []row {
 // linkRows returns the rows of projects in place of which an agent put a link.
 func linkRows() []row {
 	return []row{
-		{check: sandbox, about: "box", fix: sandboxed, state: Failed, says: "/box leads to /", passes: nothing,
+		{check: sandbox, about: "box", fix: sandboxed, state: Failed, says: "/box is a link to /", passes: nothing,
 			spoil: func(s *setUp) { linkedProject(s, "box", orchestrator.SandboxDocker, s.state) }},
-		{check: sandbox, about: "open", fix: sandboxed, state: Failed, says: "/open leads to /", passes: nothing,
+		{check: sandbox, about: "open", fix: sandboxed, state: Failed, says: "/open is a link to /", passes: nothing,
 			spoil: func(s *setUp) { linkedProject(s, "open", orchestrator.SandboxOff, s.project) }},
 	}
 }

@@ -18,7 +18,7 @@ import (
 const sandboxTimeout = time.Minute
 
 func (d *doctor) checkSandboxes(ctx context.Context, cfg config.Config) {
-	all, err := environment.OpenSandboxes(cfg, slog.New(slog.DiscardHandler))
+	all, err := environment.OpenSandboxes(cfg, environment.NewPolicy(cfg), slog.New(slog.DiscardHandler))
 	if err != nil {
 		d.fail(sandboxes, err.Error(), "correct it in [sandbox]; docs/sandbox.md explains it")
 		return
