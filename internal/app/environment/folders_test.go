@@ -30,10 +30,10 @@ import (
 type fakeEngine struct {
 	host string
 
-	mu      sync.Mutex
-	mounts  []string                   // "source target" of each directory that it was told to mount
-	start   func() bool                // starts a container, and reports whether it succeeds; nil if none is kept
-	stopped *container.InspectResponse // the container that exists, stopped; nil if none does
+	mu     sync.Mutex
+	mounts []string                   // "source target" of each directory that it was told to mount
+	start  func() bool                // called when a container starts; false breaks the connection. Nil if none is kept
+	kept   *container.InspectResponse // the container that exists; nil if none does
 }
 
 func newFakeEngine(t *testing.T) *fakeEngine {
@@ -75,7 +75,7 @@ func (e *fakeEngine) serve(out http.ResponseWriter, r *http.Request) {
 			}
 		}
 		if e.start != nil {
-			e.stopped = &container.InspectResponse{Config: c.Config, ContainerJSONBase: &container.ContainerJSONBase{
+			e.kept = &container.InspectResponse{Config: c.Config, ContainerJSONBase: &container.ContainerJSONBase{
 				ID: "c1", HostConfig: &c.HostConfig, State: &container.State{Status: container.StateExited}}}
 		}
 		e.mu.Unlock()
@@ -83,21 +83,15 @@ func (e *fakeEngine) serve(out http.ResponseWriter, r *http.Request) {
 		answer = `{"Id":"c1"}`
 	case r.Method == http.MethodDelete:
 		e.mu.Lock()
-		e.stopped = nil
+		e.kept = nil
 		e.mu.Unlock()
 		out.WriteHeader(http.StatusNoContent)
 	case strings.HasSuffix(path, "/start"):
 		if start := e.starts(); start != nil && !start() {
-			out.WriteHeader(http.StatusInternalServerError)
-			answer = `{"message":"it takes too long"}`
+			panic(http.ErrAbortHandler)
 		}
 	case e.existing() != nil && strings.HasSuffix(path, "/json"):
-		raw, err := json.Marshal(e.existing())
-		if err != nil {
-			http.Error(out, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		answer = string(raw)
+		answer = string(e.existing())
 	case strings.Contains(path, "/containers/") && strings.HasSuffix(path, "/json"):
 		out.WriteHeader(http.StatusNotFound)
 		answer = `{"message":"no such container"}`
@@ -111,20 +105,31 @@ func (e *fakeEngine) serve(out http.ResponseWriter, r *http.Request) {
 func (e *fakeEngine) starts() func() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.kept != nil {
+		e.kept.State.Running = true
+	}
 	return e.start
 }
 
-// onStart keeps containers from now on, and calls start when one is to start.
+// onStart stops the container, keeps containers from now on, and calls start when one starts.
 func (e *fakeEngine) onStart(start func() bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.start = start
+	if e.kept != nil {
+		e.kept.State.Running = false
+	}
 }
 
-func (e *fakeEngine) existing() *container.InspectResponse {
+// existing returns the container as the engine describes it, or nil if none exists.
+func (e *fakeEngine) existing() []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.stopped
+	if e.kept == nil {
+		return nil
+	}
+	raw, _ := json.Marshal(e.kept) // it can always be encoded
+	return raw
 }
 
 // mounted returns the mounts of the containers that the engine created since the last call.
@@ -498,7 +503,7 @@ func TestRootsThatAreMissing(t *testing.T) {
 	w.wantMounts(s, "default/3/0", "src")
 }
 
-// An engine starts a container although its answer is an error, and an agent replaced the project in the meantime. The
+// The connection to the engine breaks while it starts a container, and an agent has just replaced the project. The
 // container does not stay.
 func TestAttackALinkDuringAStartThatFails(t *testing.T) {
 	w := newFixture(t, orchestrator.SandboxDocker, map[string]string{"web": "src/web"})
@@ -514,6 +519,30 @@ func TestAttackALinkDuringAStartThatFails(t *testing.T) {
 	if w.engine.existing() != nil {
 		t.Error("the container stays")
 	}
+}
+
+// ductor doctor does not prepare a container whose folders led elsewhere when ductor started.
+func TestWhetherAContainerIsCurrent(t *testing.T) {
+	w := newFixture(t, orchestrator.SandboxOff, map[string]string{"web": "src/current"})
+	w.mkdir("src/v1", "src/v2")
+	w.link("src/current", "src/v1")
+	s := w.open()
+	current := func(of *Sandboxes, want bool) {
+		t.Helper()
+		if got := of.Find("web").Launcher.Current(t.Context()); got != want {
+			t.Errorf("the container is current: %v", got)
+		}
+	}
+	current(s, false)
+	w.engine.onStart(func() bool { return true })
+	w.wantMounts(s, "web", "src/v1", "src/v1 src/current")
+	current(s, true)
+	if err := os.Remove(w.at("src/current")); err != nil {
+		t.Fatal(err)
+	}
+	w.link("src/current", "src/v2")
+	current(w.open(), false)
+	current(s, true)
 }
 
 // An engine on another machine does not see the directories of this machine. So its mounts have the configured paths, and
