@@ -108,7 +108,7 @@ dir = "~/ductor/shop"
 }
 
 // An agent replaces a root inside of another root by a link before ductor starts. Users cannot choose the target of the
-// link, and no job follows it.
+// link, and no job follows it. Without sandboxes, the link may be the owner's.
 func TestAttackALinkInPlaceOfARoot(t *testing.T) {
 	base := cli.RealPath(t.TempDir())
 	at := func(path string) string { return filepath.Join(base, path) }
@@ -119,6 +119,11 @@ func TestAttackALinkInPlaceOfARoot(t *testing.T) {
 	cfg := config.Default()
 	cfg.Projects.Roots, cfg.Projects.DefaultDir = []string{at("src"), at("src/repo")}, at("src/repo")
 	a := &App{}
+	a.setStart(cfg)
+	if err := a.places(cfg).CheckDir(at("src/repo/x")); err != nil {
+		t.Errorf("a session behind a link of the owner: %v", err)
+	}
+	cfg.Sandbox.Mode = orchestrator.SandboxDocker
 	a.setStart(cfg)
 	for _, dir := range []string{"home", "home/x", "src/repo", "src/repo/x"} {
 		if got, err := a.places(cfg).Resolve(at("src"), at(dir)); !errors.Is(err, orchestrator.ErrOutsideRoot) {

@@ -32,7 +32,7 @@ type fakeEngine struct {
 
 	mu     sync.Mutex
 	mounts []string                   // "source target" of each directory that it was told to mount
-	start  func() bool                // called when a container starts; false breaks the connection. Nil if none is kept
+	start  func() bool                // starts a container; false breaks the connection; nil if none is kept
 	kept   *container.InspectResponse // the container that exists; nil if none does
 }
 

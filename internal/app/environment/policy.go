@@ -58,11 +58,12 @@ func NewPolicy(cfg config.Config) Policy {
 	return p
 }
 
-// addRoots records the roots. A root inside of another one may be a link of an agent, so it must stay inside of them.
+// addRoots records the roots. A root inside of another one may be a link of an agent. So it must stay inside of them,
+// unless all agents run on this host anyway.
 func (p *Policy) addRoots(dirs []string) {
 	for _, dir := range outerFirst(dirs) {
 		f := p.newFolder("", dir)
-		if f.real != f.placed && !p.inside(f.real) {
+		if p.any && f.real != f.placed && !p.inside(f.real) {
 			f.ignoreLinks()
 		}
 		p.roots, p.areas = append(p.roots, f), append(p.areas, f.real)
