@@ -138,7 +138,7 @@ func (echo) Live(context.Context) cli.Living                    { return cli.Liv
 func (echo) Menu(context.Context, cli.Sandbox, cli.Accounts, ...cli.Agent) []cli.MenuEntry {
 	return nil
 }
-func (echo) CannotHold(cli.Agent, cli.Request) string                 { return "" }
+func (echo) CannotHold(cli.Agent, cli.Request) *cli.Failure           { return nil }
 func (echo) Cannot(cli.Sandbox, cli.Agent, cli.PermissionMode) string { return "" }
 
 func (echo) ShowSkill(_ context.Context, _ cli.Agent, _ cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked {

@@ -1,6 +1,10 @@
 package cli
 
-import "context"
+import (
+	"context"
+
+	"ductor/lang"
+)
 
 // Provider translates between this package and the protocol of one agent. Providers store no state of conversations.
 // They are safe for concurrent use.
@@ -111,17 +115,17 @@ const OnceDenies = "even edits in accept-edits and allowed tools other than the 
 // the agent may ignore its mode, unless the request has TextOnly set.
 type ModeHolder interface {
 	// Unheld explains why the agent may ignore the permission mode of req, and how to fix that. The text continues a
-	// sentence that begins with the mode: "not available, because …". Unheld returns "" if the agent obeys the mode, or
-	// if this is unknown before the first session. It does not block. Safe for concurrent use.
-	Unheld(req Request) string
+	// sentence that begins with the mode: "not available, because …". Unheld returns nothing if the agent obeys the
+	// mode, or if this is unknown before the first session. It does not block. Safe for concurrent use.
+	Unheld(req Request) lang.Message
 }
 
 // ToolHolder is a Provider that can prevent its agent from using tools. For all other providers, a Service rejects
 // requests with ToolLists.
 type ToolHolder interface {
 	// CannotHold explains in one sentence why ductor cannot limit the agent to the tools that req.Tools permits. It
-	// returns "" if the agent can use only permitted tools. The result does not depend on the permission mode.
-	CannotHold(req Request) string
+	// returns nothing if the agent can use only permitted tools. The result does not depend on the permission mode.
+	CannotHold(req Request) lang.Message
 }
 
 // Sharer is a Provider whose sessions can share a process.

@@ -54,8 +54,8 @@ type Permissions struct {
 	Refused []cli.PermissionMode
 	// Tools contains the lists of allowed and forbidden tools that users chose for the conversation. OtherTools
 	// contains the lists from the configuration. All lists apply. If ductor cannot make Agent respect the lists, Unheld
-	// is the reason. Otherwise Unheld is empty.
+	// has the reason. Otherwise Unheld is nil.
 	Tools      cli.ToolList
 	OtherTools []cli.ToolList
-	Unheld     string
+	Unheld     *cli.Failure
 }

@@ -59,7 +59,7 @@ func (f *serviceFake) MenuNow(context.Context, orchestrator.ConversationID) ([]c
 }
 
 func (f *serviceFake) Permissions(context.Context, orchestrator.ConversationID) (orchestrator.Permissions, error) {
-	return orchestrator.Permissions{Mode: f.status.Permission, Cannot: f.cannot, Refused: f.refused, Tools: f.tools, OtherTools: []cli.ToolList{{Denied: []string{"web"}}}, Agent: "codex", Unheld: "it edits"}, nil
+	return orchestrator.Permissions{Mode: f.status.Permission, Cannot: f.cannot, Refused: f.refused, Tools: f.tools, OtherTools: []cli.ToolList{{Denied: []string{"web"}}}, Agent: "codex", Unheld: &cli.Failure{Reason: "it edits"}}, nil
 }
 
 func (f *serviceFake) SetPermission(_ context.Context, id orchestrator.ConversationID, mode cli.PermissionMode, _ orchestrator.PersonID) error {

@@ -3,7 +3,6 @@ package acp
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -265,13 +264,13 @@ func (o *Options) settings(req cli.Request) string {
 	return cli.Digest(o.key(req), req.AddDirs, req.Servers, o.meta(req))
 }
 
-func checkDirs(req cli.Request) error {
+func relativeDir(req cli.Request) string {
 	for _, dir := range append([]string{req.Dir}, req.AddDirs...) {
 		if !filepath.IsAbs(dir) {
-			return fmt.Errorf("the directory %q is no absolute path", dir)
+			return dir
 		}
 	}
-	return nil
+	return ""
 }
 
 // mcpServers converts servers to the protocol's format. It omits servers that the agent cannot reach.

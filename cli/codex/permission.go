@@ -9,6 +9,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/tools"
+	"ductor/lang"
 )
 
 // permissions are two settings of Codex: when it asks the user, and what its sandbox allows.
@@ -171,19 +172,19 @@ func deniesEdits(req cli.Request) bool {
 var _ cli.ToolHolder = (*Provider)(nil)
 
 // CannotHold implements cli.ToolHolder.
-func (p *Provider) CannotHold(req cli.Request) string {
+func (p *Provider) CannotHold(req cli.Request) lang.Message {
 	switches, edits := toolSwitches(), tools.Own(Agent, []string{"edit"})
 	unknown := func(name string) bool { return switches[name] == "" && !slices.Contains(edits, name) }
 	servers, denied := cli.Servers(req.Tools.Denied)
 	switch i := slices.IndexFunc(denied, unknown); {
 	case len(req.Tools.Only) > 0:
-		return "Codex cannot be told which tools there are, only which not"
+		return lang.NewMessage("failure.codex-only")
 	case len(servers) > 0:
-		return fmt.Sprintf("Codex cannot be kept from one MCP server; switch %s off in its own configuration", servers[0])
+		return lang.NewMessage("failure.codex-server", servers[0])
 	case i >= 0:
-		return fmt.Sprintf("Codex has no tool %s that can be switched off", denied[i])
+		return lang.NewMessage("failure.codex-tool", denied[i])
 	case deniesEdits(req) && req.Permission == cli.Bypass:
-		return "Codex cannot be kept from edits in bypass"
+		return lang.NewMessage("failure.codex-edits")
 	}
-	return ""
+	return lang.Message{}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"ductor/cli"
+	"ductor/lang"
 )
 
 // permission contains Copilot's settings for a permission mode.
@@ -54,11 +55,11 @@ func (*Provider) Cannot(mode cli.Mode, p cli.PermissionMode) string {
 
 // CannotHold implements cli.ToolHolder. Copilot accepts a list of permitted tools only for its own tools. Tools of MCP
 // servers can only be denied.
-func (*Provider) CannotHold(req cli.Request) string {
+func (*Provider) CannotHold(req cli.Request) lang.Message {
 	if servers, _ := cli.Servers(req.Tools.Only); len(servers) > 0 {
-		return "Copilot cannot be told to use no other MCP servers than some; deny those that it should not use"
+		return lang.NewMessage("failure.only-servers", Agent.Name())
 	}
-	return ""
+	return lang.Message{}
 }
 
 // excluded returns the denied tools that Copilot can hide from the model. Copilot cannot hide a tool of an MCP server,

@@ -21,7 +21,7 @@ func onceInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	case req.Task != cli.TaskPrompt:
 		return nil, cli.CannotCompact(Agent)
 	case !trusted(req):
-		return nil, cli.Failf(cli.Refused, Agent, "one-shot it runs here only with the settings of this project, which are not allowed; its live mode runs without them")
+		return nil, cli.Failf(cli.Refused, Agent, "failure.project-settings-once")
 	}
 	if f := req.Unsendable(Agent); f != nil {
 		return nil, f
@@ -85,7 +85,7 @@ func (p *parser) finish(t turn.Once, end turn.End) cli.Result {
 			r.Err.Kind = kind
 		}
 		if r.Err.Kind == cli.NotLoggedIn {
-			r.Err.Reason = loginFix
+			r.Err.Quote(loginFix)
 		}
 	}
 	r.Denials = p.denials

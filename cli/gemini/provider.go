@@ -86,7 +86,7 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	case cli.OneShot:
 		return p.once().Session(req), nil
 	}
-	return nil, cli.Failf(cli.UnknownFailure, Agent, "there is no %s mode", mode)
+	return nil, cli.Failf(cli.UnknownFailure, Agent, "failure.no-mode", mode)
 }
 
 // Guard returns a function that protects a session before Gemini resumes it; see package guard. The returned function

@@ -9,6 +9,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/tools"
+	"ductor/lang"
 )
 
 // limited returns req with the agent's own names of the tools in its tool lists. It returns a Failure if the agent
@@ -16,31 +17,28 @@ import (
 // req has TextOnly set. It does not check the mode of a resumed turn either, because the mode was checked when the turn
 // started.
 func (e *agentEntry) limited(req cli.Request) (cli.Request, *cli.Failure) {
-	agent, why := e.provider.Agent(), ""
+	agent, why := e.provider.Agent(), lang.Message{}
 	holder, ok := e.provider.(cli.ModeHolder)
 	if ok && req.Permission != "" && req.Began.IsZero() && !req.TextOnly {
 		_ = guard(agent, func() error { why = holder.Unheld(req); return nil })
 	}
-	if why != "" {
-		return req, cli.Failf(cli.NotRun, agent, "%s is %s", req.Permission, why)
+	if !why.IsZero() {
+		return req, cli.Failf(cli.NotRun, agent, "failure.unheld", req.Permission, why)
 	}
 	err := guard(agent, func() (err error) { req, err = tools.Limit(e.provider, req); return err })
 	if err != nil {
-		return req, cli.Failf(cli.NotRun, agent, "%v", err)
+		return req, cli.AsFailure(agent, err)
 	}
 	return req, nil
 }
 
 // CannotHold implements orchestrator.Gateway.
-func (s *Service) CannotHold(agent cli.Agent, req cli.Request) string {
+func (s *Service) CannotHold(agent cli.Agent, req cli.Request) *cli.Failure {
 	entry, failure := s.at(req.Sandbox, agent, req.Accounts[agent])
 	if failure == nil {
 		_, failure = entry.limited(req)
 	}
-	if failure == nil {
-		return ""
-	}
-	return failure.Reason
+	return failure
 }
 
 // Cannot explains in one sentence which part of a permission mode an agent does not support; see cli.Limited. It uses
@@ -153,7 +151,7 @@ func (s *Service) mode(ctx context.Context, e *agentEntry) (cli.Mode, error) {
 	agent := e.provider.Agent()
 	mode := ChooseMode(can, s.opts.Modes[agent])
 	if mode == "" {
-		return "", cli.Failf(cli.UnknownFailure, agent, "there is no mode it can be run in")
+		return "", cli.Failf(cli.UnknownFailure, agent, "failure.no-modes")
 	}
 	return mode, nil
 }
@@ -180,7 +178,7 @@ func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, accounts c
 	at := s.runEnvs.get(in)
 	switch {
 	case at == nil:
-		return nil, &cli.Failure{Kind: cli.NoSandbox, Sandbox: in, Reason: "it is not configured"}
+		return nil, notConfigured(in, "")
 	case at.homes != nil:
 		return nil, errors.ErrUnsupported
 	case in == "":

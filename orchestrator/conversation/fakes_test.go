@@ -241,7 +241,7 @@ func (a *agent) Accounts(_ context.Context, _ cli.Sandbox, agent cli.Agent) (all
 	return all
 }
 
-func (a *agent) CannotHold(cli.Agent, cli.Request) string { return "" }
+func (a *agent) CannotHold(cli.Agent, cli.Request) *cli.Failure { return nil }
 
 func (a *agent) Cannot(_ cli.Sandbox, _ cli.Agent, mode cli.PermissionMode) string {
 	return map[cli.PermissionMode]string{cli.Plan: "it has no plan mode"}[mode]

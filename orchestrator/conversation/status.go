@@ -104,15 +104,14 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	p.Tools, p.OtherTools = conv.Tools, lists[:len(lists)-1]
 	if who, err := e.chooseAgent(ctx, conv, at); err == nil { // ignore the error, because the next turn reports it
 		p.Agent, p.Cannot = who.Agent, e.limits(at, who.Agent)
+		req := cli.Request{Sandbox: at, Accounts: conv.Settings.Accounts}
 		for mode := range p.Cannot {
-			if e.opts.Gateway.CannotHold(who.Agent, cli.Request{Sandbox: at, Permission: mode,
-				Accounts: conv.Settings.Accounts}) != "" {
+			if req.Permission = mode; e.opts.Gateway.CannotHold(who.Agent, req) != nil {
 				p.Refused = append(p.Refused, mode)
 			}
 		}
-		p.Unheld = e.opts.Gateway.CannotHold(who.Agent, cli.Request{Sandbox: at, ToolLists: lists,
-			Accounts: conv.Settings.Accounts,
-			MaxTurns: e.boundsOf(conv, session.Dir).MaxTurns})
+		req.Permission, req.ToolLists, req.MaxTurns = "", lists, e.boundsOf(conv, session.Dir).MaxTurns
+		p.Unheld = e.opts.Gateway.CannotHold(who.Agent, req)
 	}
 	return p, nil
 }

@@ -4,7 +4,6 @@ package workplace
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"strings"
 
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -31,8 +31,8 @@ type Places struct {
 }
 
 var (
-	errNotOutside = errors.New("this task must run outside of a sandbox, but everything in its directory runs in one")
-	errNotInside  = errors.New("this task must run in a sandbox, but none is configured")
+	errNotOutside error = cli.Failf(cli.UnknownFailure, "", "failure.not-outside")
+	errNotInside  error = cli.Failf(cli.NoSandbox, "", "failure.not-inside")
 )
 
 // Sandbox returns the environment in which a conversation must work in a directory. wanted is Wants.Sandbox of an
@@ -50,20 +50,16 @@ func (p Places) Sandbox(conv orchestrator.ConversationID, dir, wanted string) (c
 	case wanted == orchestrator.SandboxOff:
 		return "", errNotOutside
 	case wanted != orchestrator.SandboxDocker || p.Sandboxes == nil:
-		return "", noSandbox(errNotInside)
+		return "", errNotInside
 	}
 	forced, err := p.Sandboxes.Forced(dir, conv)
-	if err == nil && forced == "" {
-		err = errNotInside
-	}
-	if err != nil {
-		return "", noSandbox(err)
+	switch {
+	case err != nil:
+		return "", &cli.Failure{Kind: cli.NoSandbox, Reason: err.Error(), Cause: err}
+	case forced == "":
+		return "", errNotInside
 	}
 	return forced, nil
-}
-
-func noSandbox(err error) *cli.Failure {
-	return &cli.Failure{Kind: cli.NoSandbox, Reason: err.Error(), Cause: err}
 }
 
 // DirOf returns the directory in which new sessions of a conversation work. It resolves the links in Links: if a
@@ -155,7 +151,16 @@ func (p Places) Chosen(dir string) (string, error) {
 // symbolic link. The link could lead out of the roots, or to a directory with other limits. The error is a *cli.Failure.
 func (p Places) CheckDir(dir string) error {
 	if _, err := p.Chosen(dir); err != nil {
-		return &cli.Failure{Kind: cli.NoDirectory, Reason: fmt.Sprintf("%s: %s", dir, err), Cause: err}
+		f := &cli.Failure{Kind: cli.NoDirectory, Cause: err}
+		switch {
+		case errors.Is(err, orchestrator.ErrNotADir):
+			f.Own = lang.NewMessage("failure.dir-gone", dir)
+		case errors.Is(err, orchestrator.ErrOutsideRoot):
+			f.Own = lang.NewMessage("failure.dir-outside", dir)
+		default:
+			f.Own = lang.NewMessage("failure.dir-replaced", dir)
+		}
+		return f
 	}
 	return nil
 }
