@@ -100,16 +100,10 @@ type SessionInfo struct {
 // Limited is a Provider whose agent does not fully support every permission mode.
 type Limited interface {
 	// Cannot explains in one sentence which part of a permission mode the agent does not support when it runs in the
-	// given Mode. It returns "" if the agent supports the whole permission mode, or if this is unknown before the first
-	// session. It does not block. Safe for concurrent use.
-	Cannot(mode Mode, p PermissionMode) string
+	// given Mode. It returns nothing if the agent supports the whole permission mode, or if this is unknown before the
+	// first session. It does not block. Safe for concurrent use.
+	Cannot(mode Mode, p PermissionMode) lang.Message
 }
-
-// OnceDenies ends a sentence of Limited.Cannot about an agent that, in one-shot mode, denies every action that needs
-// permission. OnceDenies names the actions that ductor would allow without asking a user: edits in the mode
-// accept-edits, and the tools in Request.AllowedTools. The agent denies these actions, too, because it cannot ask
-// ductor.
-const OnceDenies = "even edits in accept-edits and allowed tools other than the web"
 
 // ModeHolder is a Provider that cannot always make its agent obey the permission mode. A Service rejects a request if
 // the agent may ignore its mode, unless the request has TextOnly set.

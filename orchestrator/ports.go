@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/lang"
 )
 
 // Store stores everything that must survive a restart: conversations, sessions, turns, approvals, jobs and so on.
@@ -125,7 +126,7 @@ type Gateway interface {
 	Live(ctx context.Context) cli.Living
 	ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string)
 	ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked
-	Cannot(in cli.Sandbox, agent cli.Agent, mode cli.PermissionMode) string
+	Cannot(in cli.Sandbox, agent cli.Agent, mode cli.PermissionMode) lang.Message
 	// CannotHold returns nil if ductor can prevent an agent from using tools that the request forbids. Otherwise it
 	// returns the failure with the reason.
 	CannotHold(agent cli.Agent, req cli.Request) *cli.Failure

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/lang"
 )
 
 // RuleID identifies a rule.
@@ -48,7 +49,7 @@ type Permissions struct {
 	// Agent is the agent of the conversation, or empty if no agent is usable. Agents do not support all permission
 	// modes completely. For each mode that Agent does not support completely, Cannot contains an explanation.
 	Agent  cli.Agent
-	Cannot map[cli.PermissionMode]string
+	Cannot map[cli.PermissionMode]lang.Message
 	// Refused contains the permission modes that ductor cannot enforce with Agent. ductor runs no turns in these modes.
 	// For each of them, Cannot contains the reason.
 	Refused []cli.PermissionMode

@@ -12,6 +12,7 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/cli/naming"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -23,7 +24,7 @@ type serviceFake struct {
 	entries []cli.MenuEntry
 	roles   []string
 	status  orchestrator.Status
-	cannot  map[cli.PermissionMode]string
+	cannot  map[cli.PermissionMode]lang.Message
 	refused []cli.PermissionMode
 	choice  orchestrator.AccountChoice
 }

@@ -196,7 +196,7 @@ func TestWhatHoldsAnAgent(t *testing.T) {
 			t.Errorf("%s: %v", mode, r.Err)
 		}
 		unheld := p.Unheld(cli.Request{Permission: mode, Attended: true}).String()
-		if (unheld != "") != refused || refused && p.Cannot(cli.Live, mode) != unheld {
+		if (unheld != "") != refused || refused && p.Cannot(cli.Live, mode).String() != unheld {
 			t.Errorf("%s: unheld %q, cannot %q", mode, unheld, p.Cannot(cli.Live, mode))
 		}
 	}

@@ -97,9 +97,9 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 func (p *Provider) Shares(req cli.Request) int { return p.pool.PID(p.opts.key(req)) }
 
 // Cannot implements cli.Limited. It uses the modes that the agent offered in its last session.
-func (p *Provider) Cannot(_ cli.Mode, permission cli.PermissionMode) string {
+func (p *Provider) Cannot(_ cli.Mode, permission cli.PermissionMode) lang.Message {
 	caveat, _ := p.held(cli.Request{Permission: permission, Attended: true})
-	return caveat.String()
+	return caveat
 }
 
 // Unheld implements cli.ModeHolder.

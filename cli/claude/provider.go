@@ -103,14 +103,14 @@ func (*Provider) CannotHold(req cli.Request) lang.Message {
 }
 
 // Cannot implements cli.Limited. A process for one turn cannot ask the user.
-func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
+func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) lang.Message {
 	switch {
 	case mode != cli.OneShot || permission == cli.Bypass:
-		return ""
+		return lang.Message{}
 	case permission == cli.Plan:
-		return "Claude run once cannot have its plan approved: answer it with the next message"
+		return lang.NewMessage("failure.once-plan", agent.Name())
 	}
-	return "Claude run once cannot ask: what needs permission is denied, " + cli.OnceDenies
+	return lang.NewMessage("failure.once-ask", agent.Name())
 }
 
 // ProjectFiles implements cli.ProjectReader. With -p, Claude would run the hooks and MCP servers in these files without

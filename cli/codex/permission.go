@@ -74,20 +74,19 @@ var (
 )
 
 // Cannot implements cli.Limited; see permissionsOf for the modes.
-func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
+func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) lang.Message {
 	once := mode == cli.OneShot
 	switch {
 	case permission == cli.Bypass:
-		return ""
+		return lang.Message{}
 	case permission == cli.Plan:
-		return "Codex has no plan mode: it may read, and change nothing"
+		return lang.NewMessage("failure.codex-plan")
 	case once && permission == cli.Auto:
-		return "Codex run once cannot ask: what its sandbox does not let through fails"
+		return lang.NewMessage("failure.codex-once-auto")
 	case once:
-		return "Codex run once cannot ask: it may read, and change nothing, " +
-			"not even in accept-edits or with allowed tools"
+		return lang.NewMessage("failure.codex-once")
 	}
-	return ""
+	return lang.Message{}
 }
 
 // ProjectFiles implements cli.ProjectReader. Codex uses these files of a project if it trusts the project.

@@ -7,6 +7,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/acp"
 	"ductor/cli/turn"
+	"ductor/lang"
 )
 
 // once describes to package turn how to run a turn in a separate process.
@@ -98,16 +99,16 @@ func (p *parser) finish(t turn.Once, end turn.End) cli.Result {
 //
 // ductor does not use Gemini's own mode auto_edit. That mode also allows edits of hidden files, which can contain
 // commands for git or a shell.
-func approvalMode(mode cli.PermissionMode) (value, caveat string) {
+func approvalMode(mode cli.PermissionMode) (value string, caveat lang.Message) {
 	switch mode {
 	case cli.Bypass:
-		return "yolo", ""
+		return "yolo", lang.Message{}
 	case cli.Auto:
-		return "default", "it has no mode of its own judgement, and one-shot it cannot ask: it works as in ask"
+		return "default", lang.NewMessage("failure.gemini-once-auto")
 	case cli.Plan:
-		return "plan", ""
+		return "plan", lang.Message{}
 	}
-	return "default", "one-shot it cannot ask: what needs permission is denied, " + cli.OnceDenies
+	return "default", lang.NewMessage("failure.once-ask", Agent.Name())
 }
 
 // argv returns the command line of a process for one turn. It contains no prompt, because the prompt is on standard

@@ -43,10 +43,10 @@ func (s *Service) CannotHold(agent cli.Agent, req cli.Request) *cli.Failure {
 
 // Cannot explains in one sentence which part of a permission mode an agent does not support; see cli.Limited. It uses
 // the mode (live or one-shot) in which the agent probably runs.
-func (s *Service) Cannot(in cli.Sandbox, agent cli.Agent, p cli.PermissionMode) (why string) {
+func (s *Service) Cannot(in cli.Sandbox, agent cli.Agent, p cli.PermissionMode) (why lang.Message) {
 	entry, failure := s.at(in, agent, "")
 	if failure != nil {
-		return ""
+		return why
 	}
 	if limited, ok := entry.provider.(cli.Limited); ok {
 		// If the provider panics, Cannot reports no restriction.

@@ -17,10 +17,11 @@ func TestWhatAnAgentCannotDoDependsOnHowItIsRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Agents(t.Context(), "") // this asks for the mode
-		if got := s.Cannot("", "a", cli.Plan); got != want {
+		if got := s.Cannot("", "a", cli.Plan).String(); got != want {
 			t.Errorf("%s: %q, want %q", mode, got, want)
 		}
-		if got := s.Cannot("", "a", cli.Ask) + s.Cannot("", "b", cli.Plan) + s.Cannot("", "c", cli.Plan); got != "" {
+		got := s.Cannot("", "a", cli.Ask).String() + s.Cannot("", "b", cli.Plan).String()
+		if got += s.Cannot("", "c", cli.Plan).String(); got != "" {
 			t.Errorf("%s: %q", mode, got)
 		}
 		if err := s.Close(t.Context()); err != nil {
@@ -32,11 +33,11 @@ func TestWhatAnAgentCannotDoDependsOnHowItIsRun(t *testing.T) {
 // limitedProvider cannot plan in one-shot mode.
 type limitedProvider struct{ *fakeProvider }
 
-func (limitedProvider) Cannot(mode cli.Mode, p cli.PermissionMode) string {
+func (limitedProvider) Cannot(mode cli.Mode, p cli.PermissionMode) lang.Message {
 	if mode == cli.OneShot && p == cli.Plan {
-		return "it cannot"
+		return lang.Words("it cannot")
 	}
-	return ""
+	return lang.Message{}
 }
 
 // unheldProvider is held to no mode but bypass.
