@@ -361,3 +361,13 @@ func TestAgentsThatBeginWrongly(t *testing.T) {
 	p.hello = "banner"
 	open(t, provider, wish(t, "hi"))
 }
+
+// An agent of this protocol gets only absolute paths, so a request with another one fails before the agent starts.
+func TestRelativeDirectories(t *testing.T) {
+	for _, req := range []cli.Request{{}, {Dir: "src"}, {Dir: "/src", AddDirs: []string{"docs"}}} {
+		_, err := New(Options{}).Open(t.Context(), cli.Live, req)
+		if f := (*cli.Failure)(nil); !errors.As(err, &f) || f.Kind != cli.NotRun {
+			t.Errorf("%+v: %v", req, err)
+		}
+	}
+}

@@ -83,7 +83,7 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	if mode != cli.Live {
 		return nil, cli.Failf(cli.UnknownFailure, p.opts.Agent, "failure.no-mode", mode)
 	}
-	if dir := relativeDir(req); dir != "" {
+	if dir, found := relativeDir(req); found {
 		return nil, cli.Failf(cli.NotRun, p.opts.Agent, "failure.relative-dir", dir)
 	}
 	s := live{shared.NewSession(p.pool, &p.live)}
