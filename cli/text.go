@@ -83,7 +83,7 @@ func Sharpened(f *Failure) *Failure {
 	if f == nil || f.Kind != UnknownFailure && f.Kind != Refused {
 		return f
 	}
-	kind := sharpKind(f.Reason + "\n" + f.Detail)
+	kind := sharpKind(f.Why().String() + "\n" + f.Detail)
 	if kind == "" || kind == f.Kind {
 		return f
 	}

@@ -39,7 +39,7 @@ func (s *Service) turn(ctx context.Context, entry *agentEntry, req cli.Request, 
 	}
 	a.result.Err = cli.Sharpened(a.result.Err)
 	if f := a.result.Err; f != nil && f.Kind == cli.LimitReached && f.ResetAt.IsZero() {
-		f.ResetAt = cli.ResetAt(f.Reason, s.opts.Now())
+		f.ResetAt = cli.ResetAt(f.Why().String(), s.opts.Now())
 	}
 	a.result.Err = entry.named(a.result.Err)
 	s.settle(ctx, entry.runEnv, &a, func() { emit(a.result) })
