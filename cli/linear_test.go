@@ -20,6 +20,7 @@ func readOutput(text string) {
 	Hunks(text)
 	DiffMakes(text, text[:len(text)/2], text)
 	_ = OwnWords(text)
+	ShellCommands(text)
 	HasWord(text, "sudo")
 	quoted, err := json.Marshal(text)
 	if err != nil {

@@ -41,10 +41,11 @@ type ProjectReader interface {
 	// agent starts.
 	//
 	// The extension of a file determines what ductor shows to users:
-	//   - JSON: every value
+	//   - JSON: every value, or the text if it has comments
 	//   - Markdown: the front matter, and the commands within the text
 	//   - .env: the names of all variables, and the values of those that are known to affect an agent or its runtime
-	//   - TOML: the text
+	//   - scripts, programs, pictures and archives: a hash
+	//   - all others, such as TOML and YAML: the text
 	ProjectFiles() []string
 }
 
@@ -326,19 +327,20 @@ func (r *projectReading) file(root *os.Root, name string) {
 		r.lack(fmt.Sprintf("the settings: there are more than %d files", projectFileCount))
 		return
 	}
-	if server := serverLikeOwn(text, path.Ext(name)); server != "" {
+	extension := strings.ToLower(path.Ext(name))
+	if server := serverLikeOwn(text, extension); server != "" {
 		r.lack(shown)
 		r.fields = append(r.fields, Field{Name: shown, Value: "rename the MCP server " + server +
 			": an agent could confuse its tools with ductor's own"})
 	}
-	for _, l := range projectLeaves(text, path.Ext(name)) {
+	for _, l := range projectLeaves(text, extension) {
 		if r.bytes += len(l.Name) + len(l.Value); r.bytes > projectShownBytes {
 			r.lack("the settings: they are too long")
 			return
 		}
 		r.fields = append(r.fields, Field{Name: strings.TrimSuffix(shown+": "+l.Name, ": "), Value: l.Value})
 	}
-	if marks := envMarks(text); path.Ext(name) == ".env" && marks != "" {
+	if marks := envMarks(text); extension == ".env" && marks != "" {
 		r.fields = append(r.fields, Field{Name: shown + envMarksSuffix, Value: marks, Weight: LabelField})
 	}
 }

@@ -55,7 +55,7 @@ func TestWhatAProjectSets(t *testing.T) {
 			".agent/roles/x/code.md": "```sh\nls\n```",
 		}, want: []string{
 			".agent/roles/none.md=33 bytes, sha256 " + sumOf("allowed-tools: of no front matter"),
-			".agent/roles/wide.md: allowed-tools=Bash(*)", ".agent/roles/wide.md: name=wide", ".agent/roles/wide.md: runs=now !`make` it", ".agent/roles/wide.md: runs=rm x",
+			".agent/roles/wide.md: allowed-tools=Bash(*)", ".agent/roles/wide.md: name=wide", ".agent/roles/wide.md: runs=make", ".agent/roles/wide.md: runs=rm x",
 			".agent/roles/wide.md=79 bytes, sha256 " + sumOf("---\nname: wide\nallowed-tools: Bash(*)\n---\ntext\nnow !`make` it\n```!\nrm x\n```\nend"),
 			".agent/roles/x/code.md=12 bytes, sha256 " + sumOf("```sh\nls\n```"),
 		}},
@@ -188,6 +188,84 @@ func TestAGitFileThatLeadsElsewhere(t *testing.T) {
 		if diff := cmp.Diff(tt.want, fields); diff != "" || missing != tt.missing {
 			t.Errorf("%s: missing %q, want %q; %s", tt.name, missing, tt.missing, diff)
 		}
+	}
+}
+
+// A repository cannot hide commands from its card by writing them in a form that only the agent understands.
+func TestAttackCommandsThatACardDoesNotList(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want []string // all of the text for nil
+	}{
+		{"no `command` and no ! `command`, only ```code```", []string{}},
+		{"Now: !`git status` and\n```!\nrm -rf build\nls\n```\nnot `this`", []string{"git status", "rm -rf build\nls"}},
+		{"Status: !`git status\nsh .cache/x`", []string{"git status\nsh .cache/x"}},
+		{"Look ```!\nsh .cache/x\n```\nend", []string{"sh .cache/x"}},
+		{"```! sh .cache/x ```\nls\n", []string{"sh .cache/x"}},
+		{"Of Qwen: !{sh -c '{ a; }; b'} end", []string{"sh -c '{ a; }; b'"}},
+		{"---\nx: !`in front matter`\n---\n", []string{"in front matter"}},
+		{"!`git status\n", nil},
+		{"```!\nls\n", nil},
+		{"!{ls", nil},
+		{"!``sh x``", nil},
+		{"!`a ```! sh x ``` `", nil},
+		{"!`a```!\nsh x\n```", nil},
+		{"```!`sh x` ```", nil},
+		{"```!\nls\n!`sh x`\n```", nil},
+		{"!{a !`sh x`}", nil},
+	} {
+		if tt.want == nil {
+			tt.want = []string{tt.text}
+		}
+		fields, missing := ReadProject(tree(t, map[string]string{"x.MD": tt.text}), "/home/none", []string{"x.MD"})
+		got := []string{}
+		for _, f := range fields {
+			if f.Name == "x.MD: runs" {
+				got = append(got, f.Value)
+			}
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" || missing != "" {
+			t.Errorf("%q: missing %q; %s", tt.text, missing, diff)
+		}
+	}
+}
+
+// A repository cannot hide settings from its card by the name of their file, or by bytes that an agent skips. Only files
+// that no agent reads as settings have no more than a hash.
+func TestAttackSettingsThatACardHashes(t *testing.T) {
+	const yaml, script, broken = "x:\n  command: evil # why", "#!/bin/sh\nevil", "x: evil # \xff"
+	hash := func(text string) string { return fmt.Sprintf("%d bytes, sha256 %s", len(text), sumOf(text)) }
+	for _, tt := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"a.jsonc", "{} // why", []string{"a.jsonc={} // why"}},
+		{"a.jsonc", `{"x": ["evil"]}`, []string{"a.jsonc: x[0]=evil"}},
+		{"a.JSON", `{"x": ["evil"]}`, []string{"a.JSON: x[0]=evil"}},
+		{"a.yaml", yaml, []string{"a.yaml=" + yaml}},
+		{"a.yml", yaml, []string{"a.yml=" + yaml}},
+		{".kilocodemodes", yaml, []string{".kilocodemodes=" + yaml}},
+		{"a.rules", yaml, []string{"a.rules=" + yaml}},
+		{"a.md.bak", yaml, []string{"a.md.bak=" + yaml}},
+		{"hook", script, []string{"hook=" + script}},
+		{"hook.md", script, []string{"hook.md=" + script}},
+		{"a.md", "\n---\nhooks: x\n---\n", []string{"a.md: hooks=x", "a.md=" + hash("\n---\nhooks: x\n---\n")}},
+		{"a.yaml", broken, []string{"a.yaml=x: evil # \ufffd", "a.yaml=" + hash(broken)}},
+		{"a.sh", script, []string{"a.sh=" + hash(script)}},
+		{"a.PNG", broken, []string{"a.PNG=" + hash(broken)}},
+	} {
+		fields, missing := ReadProject(tree(t, map[string]string{tt.name: tt.text}), "/home/none", []string{tt.name})
+		var got []string
+		for _, f := range fields {
+			got = append(got, f.Name+"="+f.Value)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" || missing != "" {
+			t.Errorf("%s: missing %q; %s", tt.name, missing, diff)
+		}
+	}
+	long := strings.Repeat("x: evil\n", projectFileBytes/8+1)
+	if _, missing := ReadProject(tree(t, map[string]string{"a.yaml": long}), "/home/none", []string{"a.yaml"}); missing != "a.yaml" {
+		t.Errorf("missing %q of a file that is too long", missing)
 	}
 }
 

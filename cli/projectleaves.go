@@ -13,21 +13,42 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
 
 // projectLeaves returns the values that users see of a settings file. Any change of the file changes the values.
+//
+// The repository chooses the names of its files. projectLeaves therefore shows every file whole of which it does not know
+// that no agent reads it as settings.
 func projectLeaves(text []byte, extension string) []Leaf {
-	switch extension {
-	case ".env":
+	switch {
+	case extension == ".env":
 		return envLeaves(text)
-	case ".json", ".toml":
+	case extension == ".json", extension == ".jsonc":
 		return wholeLeaves(text)
-	case ".md":
+	case extension == ".md" && !bytes.HasPrefix(text, []byte("#!")): // a script may have any name
 		return append(markdownLeaves(text), digestLeaf(text))
+	case slices.Contains(noSettings(), extension):
+		return []Leaf{digestLeaf(text)}
 	}
-	return []Leaf{digestLeaf(text)}
+	leaves := []Leaf{{Value: strings.ToValidUTF8(string(text), "\ufffd")}}
+	if !utf8.Valid(text) {
+		leaves = append(leaves, digestLeaf(text))
+	}
+	return leaves
+}
+
+// noSettings lists the extensions of scripts, programs, pictures and archives. No agent reads such files as settings.
+func noSettings() []string {
+	return []string{
+		".sh", ".bash", ".zsh", ".fish", ".ps1", ".bat", ".cmd", ".py", ".rb", ".pl", ".php", ".lua", ".go", ".rs",
+		".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".c", ".h", ".cc", ".cpp", ".java", ".kt", ".swift",
+		".png", ".jpg", ".jpeg", ".gif", ".webp", ".ico", ".mp3", ".mp4", ".wav", ".ttf", ".otf", ".woff", ".woff2",
+		".pdf", ".docx", ".xlsx", ".pptx", ".zip", ".gz", ".tgz", ".tar", ".jar", ".whl", ".pyc", ".wasm", ".node", ".so",
+		".dylib", ".dll", ".exe", ".ds_store",
+	}
 }
 
 // serverLikeOwn searches a settings file for names of MCP servers. It returns the first name for which LikeOwnServer
@@ -107,29 +128,73 @@ func wholeLeaves(text []byte) []Leaf {
 	return leaves
 }
 
-// markdownLeaves returns the values of a Markdown file's front matter, and the lines with commands that an agent runs
-// when it reads the file. It returns front matter that is not valid YAML as one value.
+// markdownLeaves returns the values of a Markdown file's front matter, and the commands that an agent runs when it reads
+// the file. It returns front matter that is not valid YAML as one value.
 func markdownLeaves(text []byte) []Leaf {
 	var leaves []Leaf
-	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
-	if rest, ok := bytes.CutPrefix(text, []byte("---")); ok {
-		head, body, _ := bytes.Cut(rest, []byte("\n---"))
-		text = body
+	trimmed := bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")))
+	if rest, ok := bytes.CutPrefix(trimmed, []byte("---")); ok {
+		head, _, _ := bytes.Cut(rest, []byte("\n---"))
 		leaves = wholeLeaves(yamlAsJSON(head))
 	}
-	runs := false // whether the line is in a block of commands that starts with ```!
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSpace(line)
-		switch fence := strings.HasPrefix(line, "```"); {
-		case runs && fence:
-			runs = false
-		case runs, strings.Contains(line, "!`"):
-			leaves = append(leaves, Leaf{Name: "runs", Value: line})
-		case fence:
-			runs = strings.HasPrefix(line, "```!")
-		}
+	for _, command := range ShellCommands(string(text)) {
+		leaves = append(leaves, Leaf{Name: "runs", Value: command})
 	}
 	return leaves
+}
+
+var shellStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("```!|!`|!\\{") })
+
+// ShellCommands returns the shell commands in a Markdown file that run as soon as an agent reads the file, such as a
+// skill. There are three forms: !`command`, a block that starts with ```!, and !{command}.
+//
+// Agents disagree about where a command starts and ends. If a command has no end, is empty, or overlaps with the start of
+// another one, ShellCommands returns the whole text as the only command.
+func ShellCommands(text string) (all []string) {
+	for i := 0; ; {
+		start := shellStart().FindStringIndex(text[i:])
+		if start == nil {
+			return all
+		}
+		begin := i + start[1]
+		length, end := shellEnd(text[begin:], text[i+start[0]:begin])
+		if length <= 0 {
+			return []string{text}
+		}
+		// The last bytes of the end may be the first bytes of another start.
+		beyond := text[i+start[0]+1 : min(end+begin+len("```!")-1, len(text))]
+		if next := shellStart().FindStringIndex(beyond); next != nil && i+start[0]+1+next[0] < begin+end {
+			return []string{text}
+		}
+		all = append(all, strings.TrimSpace(text[begin:begin+length]))
+		i = begin + end
+	}
+}
+
+// shellEnd returns the length of the command at the beginning of a text, and the index after the sign that ends the
+// command. It returns -1 as the length if there is no such sign.
+func shellEnd(text, start string) (length, end int) {
+	mark := "`"
+	switch start {
+	case "!{":
+		depth := 1
+		for i, c := range []byte(text) {
+			switch c {
+			case '{':
+				depth++
+			case '}':
+				depth--
+			}
+			if depth == 0 {
+				return i, i + 1
+			}
+		}
+		return -1, 0
+	case "```!":
+		mark = "```"
+	}
+	length = strings.Index(text, mark)
+	return length, length + len(mark)
 }
 
 // yamlAsJSON converts one YAML document to JSON. It returns other text unchanged.
