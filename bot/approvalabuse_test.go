@@ -20,6 +20,10 @@ func TestPressesThatChangeNothing(t *testing.T) {
 		do   func(s *approvalRig, m telegram.Message, allow string) string
 		want string
 	}{
+		{"a message that lost the button", func(s *approvalRig, m telegram.Message, allow string) string {
+			s.press(m, "Deny")
+			return s.answerTo(s.who.TapData(m, allow), allow)
+		}, "no longer works"},
 		{"a forged nonce", func(s *approvalRig, m telegram.Message, allow string) string {
 			parts := strings.Split(allow, ":")
 			return s.tap(s.who, m, swap(allow, parts[2], strings.Repeat("A", len(parts[2]))))
@@ -221,7 +225,8 @@ func TestApprovalsWhoseMessageOrTopicIsDeleted(t *testing.T) {
 			m := s.card("May Claude")
 			s.press(m, "Deny with reason…")
 			s.who.Delete(m)
-			s.tap(s.who, m, strings.TrimSuffix(s.data(m, "Deny"), ":d")+":b")
+			back := strings.TrimSuffix(s.data(m, "Deny"), ":d") + ":b"
+			s.answerTo(s.who.TapData(m, back), back)
 			s.press(s.card("May Claude"), "Allow once")
 			s.wantTold("a true []", "b true []")
 		})

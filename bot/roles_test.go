@@ -12,6 +12,7 @@ import (
 
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
+	"ductor/cli"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -62,6 +63,69 @@ func TestAViewerChangesNothing(t *testing.T) {
 			}
 		})
 	})
+}
+
+// TestAttackAMessageWithoutTheButton: no press changes a message that does not have the pressed button. A modified client
+// can name any message and send any data.
+func TestAttackAMessageWithoutTheButton(t *testing.T) {
+	const member = 8
+	turn := strings.Repeat("1", 36)
+	for _, role := range append(orchestrator.UserRoles(), orchestrator.RoleMember) {
+		inbound(t, func(t *testing.T, r *inboundRig) {
+			r.configure(func(o *updates.RouterOptions) {
+				setPolicy(o, admitAll)
+				if role != orchestrator.RoleMember {
+					o.Allow.Users = orchestrator.Roster{member: role}
+				}
+			})
+			for action := range r.handlers.callbacks.buttons {
+				for _, data := range []string{":" + turn, ":x:" + turn, ":l::n0 words", ":s9"} {
+					for _, readable := range []bool{true, false} {
+						p := r.pressIn(group, member, action+data)
+						m := p["callback_query"].(map[string]any)["message"].(map[string]any)
+						delete(m, "reply_markup")
+						if !readable {
+							m["date"] = 0
+						}
+						r.send(p)
+						synctest.Wait()
+						if got := r.voice.lastAnswer(); got != (lang.Printer{}).Text("common.stale-button") &&
+							got != (lang.Printer{}).Text(updates.Refusal(role)) {
+							t.Errorf("%s: %q is answered with %q", role, action+data, got)
+						}
+					}
+				}
+			}
+			if calls := r.desk.Calls(); len(calls)+len(r.voice.edits) > 0 {
+				t.Errorf("a %s did %q, and edited %+v", role, calls, r.voice.edits)
+			}
+		})
+	}
+}
+
+// TestAButtonOfAMessageThatTheBotCannotRead: such a press counts if the message belongs to the turn of the button.
+func TestAButtonOfAMessageThatTheBotCannotRead(t *testing.T) {
+	for _, of := range []cli.TurnID{"t1", "t2", ""} {
+		inbound(t, func(t *testing.T, r *inboundRig) {
+			if of != "" {
+				to := orchestrator.ConversationID{Chat: owner}
+				if err := r.journal.SaveMessage(t.Context(), orchestrator.Message{
+					Key: "card/" + string(of) + "/0", Turn: of, Conversation: to, State: orchestrator.Sent, ID: 9,
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p := r.press(actShow+":t1", 9)
+			m := p["callback_query"].(map[string]any)["message"].(map[string]any)
+			m["date"] = 0
+			delete(m, "reply_markup")
+			r.send(p)
+			synctest.Wait()
+			if did := len(r.desk.Calls()) > 0; did != (of == "t1") {
+				t.Errorf("a press below a message of %q: %q", of, r.desk.Calls())
+			}
+		})
+	}
 }
 
 // TestEveryRoleMayWhatItsTableSays: a press passes the check exactly if the role has the right of its action.

@@ -117,6 +117,9 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, on tgapi.Presse
 	case opCommits:
 		return s.commit(ctx, by, messageID, id)
 	case opCancel:
+		if !by.May(orchestrator.ReachFiles) {
+			return tgapi.Answer{}, orchestrator.ErrNotAllowed
+		}
 		if err := s.closeQuestion(ctx, by.Conversation, id, messageID, ""); err != nil {
 			return tgapi.Answer{}, err
 		}

@@ -404,6 +404,27 @@ func TestAViewerSeesTheChangesOfTurns(t *testing.T) {
 	}
 }
 
+// A viewer cannot close the question of another user.
+func TestAttackTheQuestionOfACommitByAViewer(t *testing.T) {
+	b := newFake()
+	answer := tgapi.Pressed{Message: 9, Buttons: tgapi.Keyboard{Buttons(lang.Printer{}, "turn-1", orchestrator.Changed{Files: 2})}}
+	a, err := b.screen().Press(t.Context(), by(1), answer, "c:turn-1")
+	if err != nil || len(a.Messages) != 1 {
+		t.Fatalf("it asks %s, %v", shown(a), err)
+	}
+	b.store[44] = a.Messages[0]
+	viewer := by(1)
+	viewer.Role = orchestrator.RoleViewer
+	a, err = b.screen().Press(t.Context(), viewer, tgapi.Pressed{Message: 44}, "x:turn-1")
+	if err != nil || a.Edit.Text != "" || !strings.HasPrefix(a.Text, "Only users whom the owner listed") {
+		t.Errorf("a viewer's Cancel: %q, %v", shown(a), err)
+	}
+	if a, err = b.screen().Press(t.Context(), by(1), tgapi.Pressed{Message: 44}, "C:turn-1"); err != nil ||
+		fmt.Sprint(b.done) != "[commit of turn-1 turn-1]" {
+		t.Errorf("the commit after it: %q, %v, did %v", shown(a), err, b.done)
+	}
+}
+
 type noMessages struct{ orchestrator.MessageStore }
 
 func (noMessages) OwedMessages(context.Context) ([]orchestrator.Message, error) { return nil, nil }

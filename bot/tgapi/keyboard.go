@@ -19,6 +19,13 @@ type Button struct {
 // Keyboard contains the buttons below a message, in rows.
 type Keyboard [][]Button
 
+// Has reports whether the keyboard has a button with the given data.
+func (k Keyboard) Has(data string) bool {
+	return slices.ContainsFunc(k, func(row []Button) bool {
+		return slices.ContainsFunc(row, func(b Button) bool { return b.Data == data })
+	})
+}
+
 // Without returns the keyboard without the button that has the given data.
 func (k Keyboard) Without(data string) (rest Keyboard) {
 	for _, row := range k {

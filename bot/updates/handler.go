@@ -87,7 +87,7 @@ type Press struct {
 	Query   string // ID for the Bot API method answerCallbackQuery
 	Data    string
 	Message int
-	Buttons tgapi.Keyboard // all buttons of the pressed button's message; nil if the message is too old
+	Buttons tgapi.Keyboard // all buttons of the message that Message names; nil if the bot cannot read it
 	Name    string         // name of the user
 }
 

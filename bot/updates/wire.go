@@ -46,7 +46,7 @@ func (s *wireStopped) abort() *wireMessage {
 type wireCallback struct {
 	ID      string       `json:"id"`
 	From    wireUser     `json:"from"`
-	Message *wireMessage `json:"message"` // date 0: the message is too old for the bot to read
+	Message *wireMessage `json:"message"` // date 0: the bot cannot read the message
 	Data    string       `json:"data"`
 }
 
@@ -92,8 +92,13 @@ type wireMarkup struct {
 	} `json:"inline_keyboard"`
 }
 
-func (m wireMarkup) keyboard() (k tgapi.Keyboard) {
-	for _, row := range m.Rows {
+// buttons returns the buttons below the message, or nil if the bot cannot read the message.
+func (m *wireMessage) buttons() tgapi.Keyboard {
+	if m.Date == 0 {
+		return nil
+	}
+	k := tgapi.Keyboard{}
+	for _, row := range m.Markup.Rows {
 		var buttons []tgapi.Button
 		for _, b := range row {
 			buttons = append(buttons, tgapi.Button{Text: b.Text, Data: b.Data})

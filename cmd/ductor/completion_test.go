@@ -44,7 +44,7 @@ func TestTheStopButtonEndsOneTurn(t *testing.T) {
 		t.Errorf("the answer to a prompt that waited replies to %d, not %d", second.ReplyTo, waiting.ID)
 	}
 	town.awaitNoButton("⏹ Stop")
-	a, err := town.chat.Person().TapData(card, data).Answer(town.soon())
+	a, err := town.chat.Person().TapEarly(card, data).Answer(town.soon())
 	if err != nil || a.Text != "Too late: it has ended." {
 		t.Errorf("a press on an old card is answered with %q: %v", a.Text, err)
 	}

@@ -77,6 +77,15 @@ func (p *Person) TapData(on Message, data string) *Tap {
 	return s.tap(p, m, data)
 }
 
+// TapEarly is like TapData, but the press reached Telegram while the message was as in on. The bot may have changed the
+// message since.
+func (p *Person) TapEarly(on Message, data string) *Tap {
+	s := p.srv
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tap(p, &message{Message: on, chat: s.chats[on.Chat]}, data)
+}
+
 func (s *Server) live(on Message) *message {
 	if c := s.chats[on.Chat]; c != nil {
 		return c.find(on.ID)
