@@ -19,7 +19,11 @@ type DirectoryFunc func(path string) (string, error)
 
 func (d DirectoryFunc) check(dirs ...string) error {
 	for _, dir := range dirs {
-		if real, err := d(dir); err != nil || real != dir {
+		real, err := d(dir)
+		switch {
+		case errors.Is(err, orchestrator.ErrOtherPlace):
+			return err
+		case err != nil || real != dir:
 			return orchestrator.ErrOutsideRoot
 		}
 	}
@@ -30,12 +34,20 @@ func (d DirectoryFunc) check(dirs ...string) error {
 // in its Git directory. Methods of the Repo that write to the Git directory return ErrOutsideRoot if they would write
 // outside of the directories where conversations may work. Whoever can write to the working tree can make .git, or a
 // part of it, lead anywhere.
+//
+// OpenWithin returns orchestrator.ErrOtherPlace if the working tree does not contain the directory of at, as Git allows by
+// core.worktree. A snapshot would copy the files of another project into this repository.
 func (g *Git) OpenWithin(ctx context.Context, at Place, directory DirectoryFunc) (*Repo, error) {
 	r, err := g.Open(ctx, at)
 	if err != nil {
 		return nil, err
 	}
 	r.directory = directory
+	if dir, err := directory(at.Dir); err != nil {
+		return nil, orchestrator.ErrOutsideRoot
+	} else if !cli.Lies(dir, r.Top) {
+		return nil, orchestrator.ErrOtherPlace
+	}
 	if err := directory.check(r.Top); err != nil {
 		return nil, err
 	}
@@ -46,6 +58,9 @@ func (g *Git) OpenWithin(ctx context.Context, at Place, directory DirectoryFunc)
 	}
 	return r, nil
 }
+
+// Dirs returns the working tree, its Git directory, and the Git directory with the branches.
+func (r *Repo) Dirs() []string { return []string{r.Top, r.gitDir, r.common} }
 
 // checkLinks calls DirectoryFunc.checkLinks for a Repo from OpenWithin. It must be called before each write, because a
 // turn may have added links. It checks nothing in a sandbox, because Git has no more rights there than the agents.

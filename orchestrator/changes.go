@@ -29,6 +29,7 @@ const (
 	NoUndoShared NoUndo = "shared" // another turn wrote in the same repository at the same time
 	NoUndoLarge  NoUndo = "large"  // the uncommitted files are too large
 	NoUndoFailed NoUndo = "failed" // the snapshot failed
+	NoUndoPlace  NoUndo = "place"  // the repository leads to another place; see ErrOtherPlace
 )
 
 // Snapshots takes a snapshot of a turn's files before the agent changes them. Package orchestrator/changes implements

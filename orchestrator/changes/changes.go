@@ -137,9 +137,27 @@ func (s *Service) treesOf(ctx context.Context, at git.Place,
 	return repos, trees, nil
 }
 
-// open opens a repository, or returns an error if conversations must not work in it.
+// open opens a repository, or returns an error if conversations must not work in it. On this host, it returns
+// ErrOtherPlace if a part of the repository is in another environment than the directory: agents in the environment of
+// the directory could make ductor copy files from the other one for them.
 func (s *Service) open(ctx context.Context, at git.Place) (*git.Repo, error) {
-	return s.git.OpenWithin(ctx, at, s.engine.Directory)
+	r, err := s.git.OpenWithin(ctx, at, func(path string) (string, error) {
+		real, err := s.engine.Directory(path)
+		if err == nil && !s.samePlace(at, real) {
+			err = orchestrator.ErrOtherPlace
+		}
+		return real, err
+	})
+	if err == nil && slices.ContainsFunc(r.Dirs(), func(dir string) bool { return !s.samePlace(at, dir) }) {
+		return nil, orchestrator.ErrOtherPlace
+	}
+	return r, err
+}
+
+// samePlace reports whether agents can have the same environment in a directory as in the directory of at. In a sandbox,
+// it returns true, because Git has no more rights there than the agents.
+func (s *Service) samePlace(at git.Place, dir string) bool {
+	return at.In != "" || orchestrator.SameEnvironment(s.opts.Sandboxes, at.Dir, dir)
 }
 
 // mix finds the turns that wrote to the same repository at the same time as the turn of w. It calls share for all of

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"ductor/cli"
 	"ductor/cli/clitest"
 	"ductor/git"
@@ -138,7 +140,8 @@ type rig struct {
 	ids    int
 	later  time.Duration // time since noon
 
-	private string // directory of ductor for shadow directories
+	private   string // directory of ductor for shadow directories
+	sandboxes orchestrator.Sandboxes
 }
 
 var (
@@ -167,7 +170,7 @@ func newRig(t *testing.T) *rig {
 func (r *rig) start() {
 	r.slow.Launcher = clitest.Host(r.t)
 	r.Service = changes.New(changes.Options{
-		Store: r.store, Hold: time.Minute, Secrets: func(string) *secrets.Set { return secrets.NewSet(token) },
+		Store: r.store, Sandboxes: r.sandboxes, Hold: time.Minute, Secrets: func(string) *secrets.Set { return secrets.NewSet(token) },
 		Now:   func() time.Time { return noon.Add(r.later) },
 		NewID: func() string { r.ids++; return fmt.Sprint("point-", r.ids) }, Log: slog.New(slog.DiscardHandler),
 	})
@@ -307,6 +310,80 @@ func TestNoLinkOfARepositoryLeadsOutside(t *testing.T) {
 				t.Errorf("outside there is now %q", got)
 			}
 		})
+	}
+}
+
+// forced is a policy in which all works on this host, but each of these directories has a container for jobs that require a
+// sandbox.
+type forced struct{ dirs []string }
+
+func (f forced) Of(string, orchestrator.ConversationID) cli.Sandbox { return "" }
+
+func (f forced) Forced(dir string, _ orchestrator.ConversationID) (cli.Sandbox, error) {
+	for _, d := range f.dirs {
+		if cli.Lies(dir, d) {
+			return cli.Sandbox(filepath.Base(d)), nil
+		}
+	}
+	return "default", nil
+}
+
+// An agent that works in a container of one project cannot make a turn on this host copy the files of another project
+// into its repository.
+func TestAttackARepositoryThatLeadsToAnotherProject(t *testing.T) {
+	for plant, why := range map[string]orchestrator.NoUndo{
+		"git -C app config core.worktree $PWD/private": orchestrator.NoUndoPlace,
+		"git -C app config core.worktree $PWD":         orchestrator.NoUndoPlace,
+		"git -C app config extensions.worktreeConfig true; git -C app config --worktree core.worktree $PWD/private": orchestrator.NoUndoPlace,
+		"echo $PWD/private/.git > app/.git/commondir":                                                               orchestrator.NoUndoPlace,
+		"rm -r app/.git; echo gitdir: $PWD/private/.git > app/.git":                                                 orchestrator.NoUndoPlace,
+		"rm -r app/.git; ln -s $PWD/private/.git app/.git":                                                          orchestrator.NoUndoPlace,
+		"rm -r app/.git/objects; ln -s $PWD/private/.git/objects app/.git/objects":                                  "",
+		"git -C app config core.worktree / # outside of the roots, as any repository":                               "",
+	} {
+		r := newRig(t)
+		r.sandboxes = forced{[]string{filepath.Join(r.engine.root, "app"), filepath.Join(r.engine.root, "private")}}
+		r.start()
+		r.sh("", `git init -q private; cd private; echo mine > secret; git add .; git -c user.name=A -c user.email=a@b commit -qm one; echo more > secret`)
+		r.sh("", plant)
+		const list = "find . -path ./app/a.txt -o -print | sort; find . -type f ! -name a.txt ! -name index -exec cksum {} + | sort"
+		before := r.sh("", list)
+		if got := r.turn("t1", "echo two > a.txt"); got.Files != 0 || got.NoUndo != why {
+			t.Errorf("%s: the turn has %+v", plant, got)
+		}
+		if _, err := r.Checkpoint(t.Context(), by, "now"); !errors.Is(err, orchestrator.ErrOutsideRoot) {
+			t.Errorf("%s: a checkpoint gives %v", plant, err)
+		}
+		diff, err := r.DiffSince(t.Context(), by, orchestrator.SinceCommit, "")
+		if diff != "" || !errors.Is(err, orchestrator.ErrOutsideRoot) {
+			t.Errorf("%s: the diff is %v\n%s", plant, err, diff)
+		}
+		if d := cmp.Diff(before, r.sh("", list)); d != "" {
+			t.Errorf("%s: files changed:\n%s", plant, d)
+		}
+	}
+}
+
+// Linked worktrees of a repository and its submodules have an undo, also where the policy knows the project.
+func TestALinkedWorktreeHasItsUndo(t *testing.T) {
+	for _, tree := range []string{"app/.worktrees/fix", "app/sub"} {
+		r := newRig(t)
+		r.sandboxes = forced{[]string{filepath.Join(r.engine.root, "app")}}
+		r.start()
+		r.sh("app", "git worktree add -q .worktrees/fix")
+		r.sh("", `git init -q lib; cd lib; echo one > a.txt; git add .; git -c user.name=A -c user.email=a@b commit -qm one
+			cd ../app; git -c protocol.file.allow=always submodule --quiet add ../lib sub`)
+		r.engine.dir = filepath.Join(r.engine.root, tree)
+		w := r.watch("t1", false)
+		r.AwaitSnapshot(t.Context(), "t1", "")
+		w.Observe(cli.ToolStarted{ID: "1", Name: "Bash"})
+		r.sh(tree, "echo two > a.txt")
+		if got := r.end(w); got.Files != 1 || got.NoUndo != "" {
+			t.Errorf("%s: the turn has %+v", tree, got)
+		}
+		if _, err := r.Undo(t.Context(), by, "t1"); err != nil || r.sh(tree, "cat a.txt") != "one\n" {
+			t.Errorf("%s: it is undone with %v", tree, err)
+		}
 	}
 }
 

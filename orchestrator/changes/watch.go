@@ -107,6 +107,8 @@ func (w *watch) takeBefore(ctx context.Context) {
 	w.mu.Lock()
 	w.writes.snapshotDone = true
 	switch {
+	case errors.Is(err, orchestrator.ErrOtherPlace):
+		repos, w.before.why = nil, orchestrator.NoUndoPlace
 	case errors.Is(err, orchestrator.ErrNoRepository), errors.Is(err, orchestrator.ErrOutsideRoot):
 		repos = nil
 	case errors.Is(err, git.ErrTooLarge):
@@ -261,7 +263,7 @@ func (w *watch) drop() {
 // compare takes the snapshot after the turn, compares it with the snapshot before the turn, and stores the changes.
 func (w *watch) compare(ctx context.Context) (c orchestrator.Changed, err error) {
 	if why := w.reason(); len(w.before.repos) == 0 || why != "" {
-		if !w.touched(ctx) {
+		if why != orchestrator.NoUndoPlace && !w.touched(ctx) {
 			why = ""
 		}
 		return orchestrator.Changed{NoUndo: why}, nil

@@ -1,6 +1,7 @@
 package projects_test
 
 import (
+	stdcmp "cmp"
 	"context"
 	"errors"
 	"os"
@@ -219,6 +220,10 @@ func (b boxed) Of(dir string, _ orchestrator.ConversationID) cli.Sandbox {
 		return "box"
 	}
 	return ""
+}
+
+func (b boxed) Forced(dir string, in orchestrator.ConversationID) (cli.Sandbox, error) {
+	return stdcmp.Or(b.Of(dir, in), "default"), nil
 }
 
 // An agent in a sandbox writes the list of worktrees, so it can contain any directory of this host.
