@@ -51,6 +51,14 @@ type Place struct {
 	Dir string
 }
 
+// onHost returns the directory if it is on this host, or "".
+func (p Place) onHost() string {
+	if p.In != "" {
+		return ""
+	}
+	return p.Dir
+}
+
 // Run runs Git in a directory and returns its output, at most a megabyte.
 func (g *Git) Run(ctx context.Context, at Place, args ...string) (string, error) {
 	return g.runAcross(ctx, at, nil, args...)
@@ -74,7 +82,7 @@ func (g *Git) runAcross(ctx context.Context, at Place, otherDirs []string, args 
 	}
 	settings := append(safeSettings(names), logIdentity()...)
 	return execute(ctx, launcher, command{args: hardenArgs(args), dir: at.Dir, env: gitEnv(settings),
-		timeout: commandTimeout, limit: 1 << 20})
+		timeout: commandTimeout, limit: 1 << 20, tree: at.onHost()})
 }
 
 // logIdentity returns settings with the name that Git writes into the logs of refs, instead of the name in the settings

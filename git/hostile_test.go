@@ -1,11 +1,13 @@
 package git_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"ductor/git"
 	"ductor/orchestrator"
 )
 
@@ -45,4 +47,34 @@ func TestNoProgramOfAConfigurationRuns(t *testing.T) {
 	}
 	ran := r.sh("", "cat ran")
 	t.Log(strings.Count(ran, "evil"), "programs run where git is not held back")
+}
+
+// A repository cannot hold up ductor with a pipe in place of a file that Git reads. Without a writer, Git would wait for
+// the time limit of each command.
+func TestAttackAPipeInPlaceOfAFileOfGit(t *testing.T) {
+	for _, plant := range []string{
+		"rm .git/info/exclude; mkfifo .git/info/exclude",
+		"mkfifo .git/pipe; git config core.excludesFile .git/pipe",
+		"mkfifo ../pipe; git config core.excludesFile $PWD/../pipe",
+		"mkdir -p x/y; mkfifo x/y/.gitignore",
+		"rm .gitignore; mkfifo .gitignore",
+	} {
+		r := newRepo(t)
+		repo := r.open()
+		r.sh("app", "touch .gitignore; "+plant)
+		if _, err := repo.Snapshot(t.Context(), git.BeforeTurn); !errors.Is(err, git.ErrBlocking) {
+			t.Errorf("%s: the snapshot gives %v", plant, err)
+		}
+	}
+	for _, plant := range []string{
+		"mkfifo .git/pipe; git config core.attributesFile $PWD/.git/pipe", "mkfifo .gitattributes",
+		"mkfifo .git/info/attributes",
+	} {
+		r := newRepo(t)
+		changes := r.changesOf("echo x > new")
+		r.sh("app", plant)
+		if _, err := r.open().Commit(t.Context(), changes, "x"); !errors.Is(err, git.ErrBlocking) {
+			t.Errorf("%s: the commit gives %v", plant, err)
+		}
+	}
 }

@@ -168,7 +168,7 @@ func (r *Repo) writeOwn(ctx context.Context, input string, args ...string) (stri
 func (r *Repo) runOwnWith(ctx context.Context, settings []string, input string, args ...string) (string, error) {
 	return execute(ctx, r.launcher,
 		command{args: hardenArgs(args), dir: r.Top, env: gitEnv(settings), input: input, timeout: r.timeout(),
-			limit: maxOutput})
+			limit: maxOutput, tree: Place{r.in, r.Top}.onHost()})
 }
 
 func (r *Repo) timeout() time.Duration { return 2 * time.Minute }
@@ -189,7 +189,8 @@ func (r *Repo) runShadowWith(ctx context.Context, off []string, index, input str
 		env = append(env, "GIT_INDEX_FILE="+path.Join(r.shadow.dir, index))
 	}
 	return execute(ctx, r.launcher,
-		command{args: hardenArgs(args), dir: r.Top, env: env, input: input, timeout: r.timeout(), limit: maxOutput})
+		command{args: hardenArgs(args), dir: r.Top, env: env, input: input, timeout: r.timeout(), limit: maxOutput,
+			tree: Place{r.in, r.Top}.onHost()})
 }
 
 // exactSettings returns the settings of safeSettings, and further settings that prevent Git from converting contents,
