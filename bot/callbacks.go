@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"strings"
 
 	"ductor/bot/approval"
@@ -76,7 +75,7 @@ type callbacks struct {
 	log      *slog.Logger
 	queue    *queueCards
 	menus    *menu.Menus
-	journal  orchestrator.Journal
+	messages *message.Messages
 	buttons  map[string]button // buttons by their action
 }
 
@@ -116,7 +115,7 @@ func onMessage(
 
 // pressChanges handles a button of package changes.
 func (s screens) pressChanges(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
-	return s.changes.Press(ctx, p.By, tgapi.Pressed{Message: p.Message, Buttons: p.Buttons}, what)
+	return s.changes.Press(ctx, p.By, p.Pressed(), what)
 }
 
 // inChat returns a pressFunc for a handler that does not need the user, because all users of a chat have the same
@@ -142,7 +141,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		return
 	}
 	a, err := tgapi.Stale(say), error(nil)
-	if known && c.hasButton(ctx, p) {
+	if known && p.HasButton(ctx, c.messages) {
 		a, err = b.act(ctx, p, what)
 	}
 	switch {
@@ -160,25 +159,6 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	}
 	c.finisher.Finish(ctx, p.By.Updates, a.Messages...)
 	c.feedback.Answer(ctx, p.Query, a.Text)
-}
-
-// hasButton reports whether the message that a press names has the pressed button. A modified Telegram client can send
-// any data and name any message of the bot, and a handler may edit or delete that message.
-//
-// For a message that the bot cannot read, for example because it was deleted, Telegram sends no buttons. The message must
-// then belong to the turn or the approval whose ID the button contains.
-func (c *callbacks) hasButton(ctx context.Context, p updates.Press) bool {
-	if p.Buttons != nil {
-		return p.Buttons.Has(p.Data)
-	}
-	m, err := c.journal.MessageAt(ctx, p.By.Conversation, p.Message)
-	if err != nil {
-		c.log.Error("load the message of a button", "updates", p.By.Updates, "err", err)
-		return false
-	}
-	return slices.ContainsFunc(strings.Split(p.Data, ":"), func(part string) bool {
-		return part != "" && (part == string(m.Turn) || part == string(approval.IDOf(m.Key)))
-	})
 }
 
 // replace replaces the pressed button by another one, or removes it.

@@ -224,8 +224,10 @@ func inGroup() map[string]any {
 func (r *inboundRig) press(data string, message int) map[string]any {
 	return map[string]any{"callback_query": map[string]any{
 		"id": "q", "from": map[string]any{"id": owner, "first_name": "Ann"}, "data": data,
-		"message": map[string]any{"message_id": message, "date": 1, "chat": map[string]any{"id": owner, "type": "private"},
-			"reply_markup": map[string]any{"inline_keyboard": [][]any{{map[string]any{"text": "x", "callback_data": data}}}}},
+		"message": map[string]any{
+			"message_id": message, "date": 1, "chat": map[string]any{"id": owner, "type": "private"},
+			"reply_markup": json.RawMessage(`{"inline_keyboard": [[{"text": "x", "callback_data": "` + data + `"}]]}`),
+		},
 	}}
 }
 

@@ -65,8 +65,8 @@ func TestAViewerChangesNothing(t *testing.T) {
 	})
 }
 
-// TestAttackAMessageWithoutTheButton: no press changes a message that does not have the pressed button. A modified client
-// can name any message and send any data.
+// TestAttackAMessageWithoutTheButton: no press changes a message that does not have the pressed button. A modified
+// client can name any message and send any data.
 func TestAttackAMessageWithoutTheButton(t *testing.T) {
 	const member = 8
 	turn := strings.Repeat("1", 36)

@@ -63,7 +63,8 @@ const (
 // and rights.
 func targetFields() []string {
 	return []string{
-		"command", "cmd", "commandLine", "command_line", "script", "argv", "cwd", "workdir", "permissions", "grantRoot", "additionalPermissions", "networkApprovalContext",
+		"command", "cmd", "commandLine", "command_line", "script", "argv", "cwd", "workdir",
+		"permissions", "grantRoot", "additionalPermissions", "networkApprovalContext",
 		"file_path", "notebook_path", "path", "paths", "fileName", "resolvedPath", "fileEdits",
 	}
 }
@@ -110,8 +111,8 @@ func EffectOf(input json.RawMessage, dir string, usualValues map[string]any) Eff
 	return e
 }
 
-// namesTarget reports whether a JSON value has one of targetFields with a value, at any depth. Codex, for example, wraps
-// the arguments of a tool in other fields.
+// namesTarget reports whether a JSON value has one of targetFields with a value, at any depth. Codex, for example,
+// wraps the arguments of a tool in other fields.
 func namesTarget(value any) bool {
 	switch value := value.(type) {
 	case map[string]any:

@@ -31,6 +31,7 @@ func readOutput(text string) {
 		Reading{Dir: "/d"}.Fields(input)
 		Names([]string{"/d/x"}, "/d", input)
 		OwnTitle(input)
+		ApprovalAsked{Input: input}.LeadsElsewhere("/d")
 		PlainJSON(input)
 	}
 }

@@ -55,7 +55,8 @@ func TestWhatAProjectSets(t *testing.T) {
 			".agent/roles/x/code.md": "```sh\nls\n```",
 		}, want: []string{
 			".agent/roles/none.md=33 bytes, sha256 " + sumOf("allowed-tools: of no front matter"),
-			".agent/roles/wide.md: allowed-tools=Bash(*)", ".agent/roles/wide.md: name=wide", ".agent/roles/wide.md: runs=make", ".agent/roles/wide.md: runs=rm x",
+			".agent/roles/wide.md: allowed-tools=Bash(*)", ".agent/roles/wide.md: name=wide", ".agent/roles/wide.md: runs=make",
+			".agent/roles/wide.md: runs=rm x",
 			".agent/roles/wide.md=79 bytes, sha256 " + sumOf("---\nname: wide\nallowed-tools: Bash(*)\n---\ntext\nnow !`make` it\n```!\nrm x\n```\nend"),
 			".agent/roles/x/code.md=12 bytes, sha256 " + sumOf("```sh\nls\n```"),
 		}},
@@ -230,8 +231,8 @@ func TestAttackCommandsThatACardDoesNotList(t *testing.T) {
 	}
 }
 
-// A repository cannot hide settings from its card by the name of their file, or by bytes that an agent skips. Only files
-// that no agent reads as settings have no more than a hash.
+// A repository cannot hide settings from its card by the name of their file, or by bytes that an agent skips. Only
+// files that no agent reads as settings have no more than a hash.
 func TestAttackSettingsThatACardHashes(t *testing.T) {
 	const yaml, script, broken = "x:\n  command: evil # why", "#!/bin/sh\nevil", "x: evil # \xff"
 	hash := func(text string) string { return fmt.Sprintf("%d bytes, sha256 %s", len(text), sumOf(text)) }
@@ -264,7 +265,8 @@ func TestAttackSettingsThatACardHashes(t *testing.T) {
 		}
 	}
 	long := strings.Repeat("x: evil\n", projectFileBytes/8+1)
-	if _, missing := ReadProject(tree(t, map[string]string{"a.yaml": long}), "/home/none", []string{"a.yaml"}); missing != "a.yaml" {
+	dir := tree(t, map[string]string{"a.yaml": long})
+	if _, missing := ReadProject(dir, "/home/none", []string{"a.yaml"}); missing != "a.yaml" {
 		t.Errorf("missing %q of a file that is too long", missing)
 	}
 }

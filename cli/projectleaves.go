@@ -20,8 +20,8 @@ import (
 
 // projectLeaves returns the values that users see of a settings file. Any change of the file changes the values.
 //
-// The repository chooses the names of its files. projectLeaves therefore shows every file whole of which it does not know
-// that no agent reads it as settings.
+// The repository chooses the names of its files. projectLeaves therefore returns the whole text of every file that an
+// agent might read as settings.
 func projectLeaves(text []byte, extension string) []Leaf {
 	switch {
 	case extension == ".env":
@@ -44,10 +44,11 @@ func projectLeaves(text []byte, extension string) []Leaf {
 func noSettings() []string {
 	return []string{
 		".sh", ".bash", ".zsh", ".fish", ".ps1", ".bat", ".cmd", ".py", ".rb", ".pl", ".php", ".lua", ".go", ".rs",
-		".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".c", ".h", ".cc", ".cpp", ".java", ".kt", ".swift",
+		".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".c", ".h", ".cc", ".cpp", ".java", ".kt",
+		".swift",
 		".png", ".jpg", ".jpeg", ".gif", ".webp", ".ico", ".mp3", ".mp4", ".wav", ".ttf", ".otf", ".woff", ".woff2",
-		".pdf", ".docx", ".xlsx", ".pptx", ".zip", ".gz", ".tgz", ".tar", ".jar", ".whl", ".pyc", ".wasm", ".node", ".so",
-		".dylib", ".dll", ".exe", ".ds_store",
+		".pdf", ".docx", ".xlsx", ".pptx", ".zip", ".gz", ".tgz", ".tar", ".jar", ".whl", ".pyc", ".wasm", ".node",
+		".so", ".dylib", ".dll", ".exe", ".ds_store",
 	}
 }
 
@@ -128,8 +129,8 @@ func wholeLeaves(text []byte) []Leaf {
 	return leaves
 }
 
-// markdownLeaves returns the values of a Markdown file's front matter, and the commands that an agent runs when it reads
-// the file. It returns front matter that is not valid YAML as one value.
+// markdownLeaves returns the values of a Markdown file's front matter, and the commands that an agent runs when it
+// reads the file. It returns front matter that is not valid YAML as one value.
 func markdownLeaves(text []byte) []Leaf {
 	var leaves []Leaf
 	trimmed := bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")))
@@ -148,8 +149,8 @@ var shellStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 // ShellCommands returns the shell commands in a Markdown file that run as soon as an agent reads the file, such as a
 // skill. There are three forms: !`command`, a block that starts with ```!, and !{command}.
 //
-// Agents disagree about where a command starts and ends. If a command has no end, is empty, or overlaps with the start of
-// another one, ShellCommands returns the whole text as the only command.
+// Agents disagree about where a command starts and ends. If a command has no end, is empty, or overlaps with the start
+// of another one, ShellCommands returns the whole text as the only command.
 func ShellCommands(text string) (all []string) {
 	for i := 0; ; {
 		start := shellStart().FindStringIndex(text[i:])

@@ -49,8 +49,8 @@ func TestNoProgramOfAConfigurationRuns(t *testing.T) {
 	t.Log(strings.Count(ran, "evil"), "programs run where git is not held back")
 }
 
-// A repository cannot hold up ductor with a pipe in place of a file that Git reads. Without a writer, Git would wait for
-// the time limit of each command.
+// A repository cannot hold up ductor with a pipe in place of a file that Git reads. Without a writer, Git would wait
+// until the time limit of each command.
 func TestAttackAPipeInPlaceOfAFileOfGit(t *testing.T) {
 	for _, plant := range []string{
 		"rm .git/info/exclude; mkfifo .git/info/exclude",

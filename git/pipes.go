@@ -20,9 +20,9 @@ var ErrBlocking = errors.New("git would wait for a file that is a pipe or a devi
 // search reads all directories of a working tree.
 const blockingAfter = 2 * time.Second
 
-// endIfBlocked returns a context for a command of Git in a working tree on this host. The context ends with ErrBlocking if
-// the command still runs after blockingAfter, and the repository has a pipe or a device in place of a file that Git
-// reads. Git would wait for the pipe until the end of its time limit, and all other commands in the working tree with it.
+// endIfBlocked returns a context for a command of Git in a working tree on this host. The context ends with ErrBlocking
+// if the command still runs after blockingAfter, and the repository has a pipe or a device in place of a file that Git
+// reads. Git would wait for the pipe until the end of its time limit, and all other commands in the working tree too.
 //
 // The caller must call stop after the command.
 func endIfBlocked(ctx context.Context, l cli.Launcher, tree string) (limited context.Context, stop func()) {

@@ -35,8 +35,8 @@ func (d DirectoryFunc) check(dirs ...string) error {
 // outside of the directories where conversations may work. Whoever can write to the working tree can make .git, or a
 // part of it, lead anywhere.
 //
-// OpenWithin returns orchestrator.ErrOtherPlace if the working tree does not contain the directory of at, as Git allows by
-// core.worktree. A snapshot would copy the files of another project into this repository.
+// OpenWithin returns orchestrator.ErrOtherPlace if the working tree does not contain the directory of at, as Git allows
+// by core.worktree. A snapshot would copy the files of another project into this repository.
 func (g *Git) OpenWithin(ctx context.Context, at Place, directory DirectoryFunc) (*Repo, error) {
 	r, err := g.Open(ctx, at)
 	if err != nil {

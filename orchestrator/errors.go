@@ -48,8 +48,8 @@ var (
 	ErrShutdown          = errors.New("ductor is shutting down")
 )
 
-// ErrOtherPlace is the ErrOutsideRoot of a repository whose working tree or Git directory is elsewhere than the directory
-// in which a turn works: the working tree does not contain the directory, or one of them is in another environment.
+// ErrOtherPlace is the ErrOutsideRoot of a repository whose working tree or Git directory is elsewhere than the
+// directory in which a turn works: the working tree does not contain it, or one of them is in another environment.
 var ErrOtherPlace = fmt.Errorf("%w: a repository leads to another place", ErrOutsideRoot)
 
 // ForeignRepository is the error if a repository belongs to another user of the machine. Git does not work in such a

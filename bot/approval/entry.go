@@ -41,8 +41,8 @@ const pinRefused = -1
 // keyPrefix is the prefix of the database keys of all messages in this package.
 const keyPrefix = "approval/"
 
-// IDOf returns the ID of the approval in a message's database key, or "" if the message does not belong to an approval.
-func IDOf(key string) orchestrator.ApprovalID {
+// idOf returns the ID of the approval in a message's database key, or "" if the message does not belong to an approval.
+func idOf(key string) orchestrator.ApprovalID {
 	rest, _ := strings.CutPrefix(key, keyPrefix)
 	if rest == key {
 		return ""

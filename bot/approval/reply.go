@@ -125,14 +125,14 @@ func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator
 	if err != nil {
 		return nil, orchestrator.Approval{}, err
 	}
-	if IDOf(key) == "" {
+	if idOf(key) == "" {
 		// The user may have replied before Telegram confirmed the approval's message.
 		if e := s.listening(m); e != nil && (e.message.ID() == 0 || e.message.ID() == m.ReplyTo) {
 			return s.current(ctx, m, e)
 		}
 		return nil, orchestrator.Approval{}, nil
 	}
-	approval, err := s.find(ctx, m.Conversation, IDOf(key))
+	approval, err := s.find(ctx, m.Conversation, idOf(key))
 	switch {
 	case errors.Is(err, orchestrator.ErrNoApproval), errors.Is(err, orchestrator.ErrElsewhere):
 		return nil, approval, nil

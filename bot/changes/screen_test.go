@@ -407,7 +407,8 @@ func TestAViewerSeesTheChangesOfTurns(t *testing.T) {
 // A viewer cannot close the question of another user.
 func TestAttackTheQuestionOfACommitByAViewer(t *testing.T) {
 	b := newFake()
-	answer := tgapi.Pressed{Message: 9, Buttons: tgapi.Keyboard{Buttons(lang.Printer{}, "turn-1", orchestrator.Changed{Files: 2})}}
+	row := Buttons(lang.Printer{}, "turn-1", orchestrator.Changed{Files: 2})
+	answer := tgapi.Pressed{Message: 9, Buttons: tgapi.Keyboard{row}}
 	a, err := b.screen().Press(t.Context(), by(1), answer, "c:turn-1")
 	if err != nil || len(a.Messages) != 1 {
 		t.Fatalf("it asks %s, %v", shown(a), err)

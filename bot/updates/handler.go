@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"ductor/bot/message"
 	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
@@ -89,6 +90,14 @@ type Press struct {
 	Message int
 	Buttons tgapi.Keyboard // all buttons of the message that Message names; nil if the bot cannot read it
 	Name    string         // name of the user
+}
+
+// Pressed returns the message with the button.
+func (p Press) Pressed() tgapi.Pressed { return tgapi.Pressed{Message: p.Message, Buttons: p.Buttons} }
+
+// HasButton reports whether the message has the pressed button; see message.Messages.HasButton.
+func (p Press) HasButton(ctx context.Context, all *message.Messages) bool {
+	return all.HasButton(ctx, p.By.Conversation, p.Pressed(), p.Data)
 }
 
 // Request is a command together with the message that contains it.

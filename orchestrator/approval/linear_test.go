@@ -22,6 +22,5 @@ func TestTheWorkOverACommandIsLinear(t *testing.T) {
 		cli.UnifiedDiff(text, "a"+text)
 		_, _ = parsePattern(text)
 		patternCovers("Bash(git *)", commandApproval(text))
-		namesElsewhere("/src", text)
 	})
 }

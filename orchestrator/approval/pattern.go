@@ -1,11 +1,8 @@
 package approval
 
 import (
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"ductor/cli"
 	"ductor/cli/tools"
@@ -73,55 +70,13 @@ func patternCovers(text string, a orchestrator.ApprovalRequest) bool {
 
 // harmlessUse reports whether a pattern that names only a tool, such as "Read", allows a request of that tool. Such a
 // pattern never allows commands or wider permissions. It allows changes of files only if the mode accept-edits allows
-// them, and other requests only if no argument leads out of the turn's directory or to a hidden file.
+// them, and other requests only if no argument leads out of the turn's directory or to a hidden file. The web tools of
+// agents take no paths.
 func harmlessUse(a orchestrator.ApprovalRequest) bool {
-	e := a.Request.Effect
-	return editsBelow(a) ||
-		len(a.Request.Changes) == 0 && e.Reach == cli.ReachTool && e.Shell == cli.NoShell && !leadsElsewhere(a)
-}
-
-// leadsElsewhere reports whether an argument of a tool could be a path that is outside of the turn's directory or hidden.
-// The names of the arguments do not matter, because each MCP server has its own. The web tools of agents take no paths.
-func leadsElsewhere(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
-	if tools.Covers(a.Agent, "web", p.Tool) {
-		return false
-	}
-	labels := map[string]string{}
-	for _, f := range p.Fields {
-		if f.Weight == cli.LabelField {
-			labels[f.Name] = f.Value
-		}
-	}
-	return slices.ContainsFunc(cli.Leaves(p.Input), func(l cli.Leaf) bool {
-		if value, is := labels[l.Name]; is && value == l.Value {
-			return false
-		}
-		keys := strings.ReplaceAll(l.Name, "].", "] ") // a key may be a path, too
-		return namesElsewhere(a.Dir, keys) || namesElsewhere(a.Dir, l.Value)
-	})
-}
-
-var webAddress = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\bhttps?://[^\s"'<>]*`) })
-
-// namesElsewhere reports whether a word of a text could be a path that is outside of dir or hidden. Addresses of web
-// pages are no paths, unless they contain "..".
-func namesElsewhere(dir, text string) bool {
-	text = webAddress().ReplaceAllStringFunc(text, func(address string) string {
-		if strings.Contains(address, "..") {
-			return address
-		}
-		return " "
-	})
-	hidden := func(part string) bool { return strings.HasPrefix(part, ".") && part != "." }
-	return slices.ContainsFunc(shellWords(text), func(word string) bool {
-		word = strings.TrimPrefix(word, "@") // some tools read the file of @path
-		if strings.HasPrefix(word, "~") || slices.Contains(strings.Split(word, "/"), "..") {
-			return true
-		}
-		rel, err := filepath.Rel(dir, cli.Absolute(dir, word))
-		return err != nil || !filepath.IsLocal(rel) || slices.ContainsFunc(strings.Split(rel, "/"), hidden)
-	})
+	return editsBelow(a) ||
+		len(p.Changes) == 0 && p.Effect.Reach == cli.ReachTool && p.Effect.Shell == cli.NoShell &&
+			(tools.Covers(a.Agent, "web", p.Tool) || !p.LeadsElsewhere(a.Dir))
 }
 
 // openEnded lists commands that stay harmless if words are added to them. Therefore a rule for such a command may also

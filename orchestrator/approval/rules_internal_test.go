@@ -295,7 +295,8 @@ func TestAttackTheArgumentsOfATool(t *testing.T) {
 		`{"list":[` + strings.Repeat("0,", 3000) + `0], "x":"a"}`:  false,
 	} {
 		for _, wrapped := range []string{input, `{"message":"Use it?","_meta":{"tool_params":` + input + `}}`} {
-			a := normalized(orchestrator.ApprovalRequest{Dir: "/src", Request: &cli.ApprovalAsked{Tool: "x.put", Input: []byte(wrapped)}})
+			asked := &cli.ApprovalAsked{Tool: "x.put", Input: []byte(wrapped)}
+			a := normalized(orchestrator.ApprovalRequest{Dir: "/src", Request: asked})
 			if got := patternCovers("x.put", a); got != want {
 				t.Errorf("%.100s is allowed by its name: %v", wrapped, got)
 			}

@@ -154,8 +154,8 @@ func (s *Service) open(ctx context.Context, at git.Place) (*git.Repo, error) {
 	return r, err
 }
 
-// samePlace reports whether agents can have the same environment in a directory as in the directory of at. In a sandbox,
-// it returns true, because Git has no more rights there than the agents.
+// samePlace reports whether agents have the same environments in a directory as in the directory of at. In a sandbox, it
+// returns true, because Git has no more rights there than the agents.
 func (s *Service) samePlace(at git.Place, dir string) bool {
 	return at.In != "" || orchestrator.SameEnvironment(s.opts.Sandboxes, at.Dir, dir)
 }

@@ -170,9 +170,10 @@ func newRig(t *testing.T) *rig {
 func (r *rig) start() {
 	r.slow.Launcher = clitest.Host(r.t)
 	r.Service = changes.New(changes.Options{
-		Store: r.store, Sandboxes: r.sandboxes, Hold: time.Minute, Secrets: func(string) *secrets.Set { return secrets.NewSet(token) },
-		Now:   func() time.Time { return noon.Add(r.later) },
-		NewID: func() string { r.ids++; return fmt.Sprint("point-", r.ids) }, Log: slog.New(slog.DiscardHandler),
+		Store: r.store, Sandboxes: r.sandboxes, Hold: time.Minute,
+		Secrets: func(string) *secrets.Set { return secrets.NewSet(token) },
+		Now:     func() time.Time { return noon.Add(r.later) },
+		NewID:   func() string { r.ids++; return fmt.Sprint("point-", r.ids) }, Log: slog.New(slog.DiscardHandler),
 	})
 	r.Attach(r.engine, git.New(host{r.slow}, r.private))
 	service := r.Service
@@ -313,8 +314,8 @@ func TestNoLinkOfARepositoryLeadsOutside(t *testing.T) {
 	}
 }
 
-// forced is a policy in which all works on this host, but each of these directories has a container for jobs that require a
-// sandbox.
+// forced is a policy in which all works on this host, but each of these directories has a container for jobs that
+// require a sandbox.
 type forced struct{ dirs []string }
 
 func (f forced) Of(string, orchestrator.ConversationID) cli.Sandbox { return "" }
@@ -331,22 +332,26 @@ func (f forced) Forced(dir string, _ orchestrator.ConversationID) (cli.Sandbox, 
 // An agent that works in a container of one project cannot make a turn on this host copy the files of another project
 // into its repository.
 func TestAttackARepositoryThatLeadsToAnotherProject(t *testing.T) {
+	const elsewhere = orchestrator.NoUndoPlace
 	for plant, why := range map[string]orchestrator.NoUndo{
-		"git -C app config core.worktree $PWD/private": orchestrator.NoUndoPlace,
-		"git -C app config core.worktree $PWD":         orchestrator.NoUndoPlace,
-		"git -C app config extensions.worktreeConfig true; git -C app config --worktree core.worktree $PWD/private": orchestrator.NoUndoPlace,
-		"echo $PWD/private/.git > app/.git/commondir":                                                               orchestrator.NoUndoPlace,
-		"rm -r app/.git; echo gitdir: $PWD/private/.git > app/.git":                                                 orchestrator.NoUndoPlace,
-		"rm -r app/.git; ln -s $PWD/private/.git app/.git":                                                          orchestrator.NoUndoPlace,
-		"rm -r app/.git/objects; ln -s $PWD/private/.git/objects app/.git/objects":                                  "",
-		"git -C app config core.worktree / # outside of the roots, as any repository":                               "",
+		"git -C app config core.worktree $P":                  elsewhere,
+		"git -C app config core.worktree $P/..":               elsewhere,
+		"echo $P/.git > app/.git/commondir":                   elsewhere,
+		"rm -r app/.git; echo gitdir: $P/.git > app/.git":     elsewhere,
+		"rm -r app/.git; ln -s $P/.git app/.git":              elsewhere,
+		"cd app/.git; rm -r objects; ln -s $P/.git/objects .": "",
+		// as of any repository outside of the roots
+		"git -C app config core.worktree /": "",
+		"cd app; git config extensions.worktreeConfig true; git config --worktree core.worktree $P": elsewhere,
 	} {
 		r := newRig(t)
-		r.sandboxes = forced{[]string{filepath.Join(r.engine.root, "app"), filepath.Join(r.engine.root, "private")}}
+		private := filepath.Join(r.engine.root, "private")
+		r.sandboxes = forced{[]string{filepath.Join(r.engine.root, "app"), private}}
 		r.start()
-		r.sh("", `git init -q private; cd private; echo mine > secret; git add .; git -c user.name=A -c user.email=a@b commit -qm one; echo more > secret`)
-		r.sh("", plant)
-		const list = "find . -path ./app/a.txt -o -print | sort; find . -type f ! -name a.txt ! -name index -exec cksum {} + | sort"
+		r.sh("", `git init -q private; cd private; echo mine > secret; git add .
+			git -c user.name=A -c user.email=a@b commit -qm one; echo more > secret`)
+		r.sh("", "P="+private+"; "+plant)
+		const list = "find . | sort; find . -type f ! -name a.txt ! -name index -exec cksum {} + | sort"
 		before := r.sh("", list)
 		if got := r.turn("t1", "echo two > a.txt"); got.Files != 0 || got.NoUndo != why {
 			t.Errorf("%s: the turn has %+v", plant, got)
@@ -371,7 +376,8 @@ func TestALinkedWorktreeHasItsUndo(t *testing.T) {
 		r.sandboxes = forced{[]string{filepath.Join(r.engine.root, "app")}}
 		r.start()
 		r.sh("app", "git worktree add -q .worktrees/fix")
-		r.sh("", `git init -q lib; cd lib; echo one > a.txt; git add .; git -c user.name=A -c user.email=a@b commit -qm one
+		r.sh("", `git init -q lib; cd lib; echo one > a.txt; git add .
+			git -c user.name=A -c user.email=a@b commit -qm one
 			cd ../app; git -c protocol.file.allow=always submodule --quiet add ../lib sub`)
 		r.engine.dir = filepath.Join(r.engine.root, tree)
 		w := r.watch("t1", false)
