@@ -270,11 +270,10 @@ func (s *approvalRig) data(m telegram.Message, button string) string {
 	return ""
 }
 
-// tap presses a button of the message m. The press reached Telegram while the message was as in m. The message has the
-// button in any case, so that the press gets to the checks of its handler.
+// tap presses a button of the message m. The press reached Telegram while the message had the button, so it gets to the
+// checks of its handler.
 func (s *approvalRig) tap(p *telegram.Person, m telegram.Message, data string) string {
 	s.Helper()
-	m.Keyboard = append(slices.Clone(m.Keyboard), []telegram.Button{{Text: "x", Data: data}})
 	return s.answerTo(p.TapEarly(m, data), data)
 }
 

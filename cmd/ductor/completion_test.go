@@ -96,7 +96,7 @@ func TestTheStepsOfATurn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a, err := other.Person().TapData(theirs, data).Answer(town.soon())
+			a, err := other.Person().TapEarly(theirs, data).Answer(town.soon())
 			if err != nil || a.Text != "This button no longer works." {
 				t.Errorf("a press in another chat is answered with %q: %v", a.Text, err)
 			}
