@@ -130,7 +130,8 @@ func TestAttackTheArgumentsOfAServersTool(t *testing.T) {
 	} {
 		ev := asked(askServer, json.RawMessage(`{"serverName":"s","message":"Use it?","_meta":{"tool_name":"put",
 			"codex_approval_kind":"mcp_tool_call","tool_description":"like /bin/put","tool_params":`+params+`}}`), "")
-		if got := ev.Effect.Reach != cli.ReachTool || ev.LeadsElsewhere("/srv/proj"); got != want || ev.Tool != "s.put" {
+		got := ev.Effect.Reach != cli.ReachTool || ev.LeadsElsewhere("/srv/proj")
+		if got != want || ev.Tool != "s.put" {
 			t.Errorf("%s: %s leads elsewhere: %v", params, ev.Tool, got)
 		}
 	}
