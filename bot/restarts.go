@@ -106,7 +106,7 @@ func (r *restarts) press(ctx context.Context, p updates.Press, turn cli.TurnID) 
 	case errors.Is(err, orchestrator.ErrNoTurn) && e.Taken:
 		return say.Text("bot.started-over-already"), nil
 	case errors.Is(err, orchestrator.ErrNoTurn):
-		// The turn ended before ductor could restart it. So reset editedPrompt.Taken.
+		// The turn ended before ductor could restart it. Reset editedPrompt.Taken, because there was no restart.
 		if err := r.save(ctx, turn, editedPrompt{Text: e.Text}); err != nil {
 			return "", err
 		}
@@ -141,7 +141,7 @@ func (r *restarts) keep(ctx context.Context, p updates.Press, turn cli.TurnID) (
 	return "", nil
 }
 
-// editOffers closes the offer to restart a turn when the turn ends. See restarts.
+// editOffers closes offers to restart a turn. Such an offer is only valid until the turn ends. See restarts.
 type editOffers struct {
 	journal  orchestrator.CardStore
 	messages *message.Messages
