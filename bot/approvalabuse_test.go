@@ -20,10 +20,6 @@ func TestPressesThatChangeNothing(t *testing.T) {
 		do   func(s *approvalRig, m telegram.Message, allow string) string
 		want string
 	}{
-		{"a message that lost the button", func(s *approvalRig, m telegram.Message, allow string) string {
-			s.press(m, "Deny")
-			return s.answerTo(s.who.TapData(m, allow), allow)
-		}, "no longer works"},
 		{"a forged nonce", func(s *approvalRig, m telegram.Message, allow string) string {
 			parts := strings.Split(allow, ":")
 			return s.tap(s.who, m, swap(allow, parts[2], strings.Repeat("A", len(parts[2]))))

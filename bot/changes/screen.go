@@ -120,7 +120,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, on tgapi.Presse
 		if !by.May(orchestrator.ReachFiles) {
 			return tgapi.Answer{}, orchestrator.ErrNotAllowed
 		}
-		if err := s.closeQuestion(ctx, by.Conversation, id, messageID, ""); err != nil {
+		if err := s.closeQuestion(ctx, by.Conversation, id, messageID, p.Text("common.cancelled")); err != nil {
 			return tgapi.Answer{}, err
 		}
 		return tgapi.Answer{Text: p.Text("common.cancelled"), Edit: tgapi.Page{Text: p.Text("common.cancelled")}}, nil

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strings"
 	"time"
 
 	"ductor/bot/outbox"
@@ -119,26 +117,6 @@ func (s *Messages) KeyAt(ctx context.Context, in orchestrator.ConversationID, id
 		return "", fmt.Errorf("find a message: %w", err)
 	}
 	return row.Key, nil
-}
-
-// HasButton reports whether a message that a press names has the pressed button. A modified Telegram client can send any
-// data and name any message of the bot, and the handler of a button may edit or delete that message.
-//
-// For a message that the bot cannot read, for example because it was deleted, on.Buttons is nil. The message must then
-// belong to the turn or the approval whose ID the button contains.
-func (s *Messages) HasButton(ctx context.Context, in orchestrator.ConversationID, on tgapi.Pressed, data string) bool {
-	if on.Buttons != nil {
-		return on.Buttons.Has(data)
-	}
-	key, err := s.KeyAt(ctx, in, on.Message)
-	if err != nil {
-		s.log.Error("load the message of a button", "err", err)
-	}
-	parts := strings.Split(key, "/")
-	if len(parts) < 2 || strings.Trim(parts[1], "0123456789") == "" { // a number is no ID of a turn or an approval
-		return false
-	}
-	return slices.Contains(strings.Split(data, ":"), parts[1])
 }
 
 // calls describes the requests of a message that are in the outbox. Message.mu guards it.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"ductor/bot/message"
 	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
@@ -90,16 +89,12 @@ type Press struct {
 	Query   string // ID for the Bot API method answerCallbackQuery
 	Data    string
 	Message int
-	Buttons tgapi.Keyboard // all buttons of the message that Message names; nil if the bot cannot read it
-	Name    string         // name of the user
-}
-
-// Pressed returns the message with the button.
-func (p Press) Pressed() tgapi.Pressed { return tgapi.Pressed{Message: p.Message, Buttons: p.Buttons} }
-
-// HasButton reports whether the message has the pressed button; see message.Messages.HasButton.
-func (p Press) HasButton(ctx context.Context, all *message.Messages) bool {
-	return all.HasButton(ctx, p.By.Conversation, p.Pressed(), p.Data)
+	// Editable is Message if the handler of the button may edit the message. Otherwise it is 0.
+	Editable int
+	// Buttons contains all buttons of the message. It is nil if Telegram reports none. This also happens for messages
+	// that the bot cannot read, such as old ones.
+	Buttons tgapi.Keyboard
+	Name    string // name of the user
 }
 
 // Request is a command together with the message that contains it.

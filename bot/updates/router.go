@@ -182,7 +182,7 @@ func (r *Router) giveUp(ctx context.Context, u orchestrator.Update, w *wireUpdat
 
 func (r *Router) callback(ctx context.Context, u orchestrator.Update, c *wireCallback) fate {
 	p := Press{
-		Query: c.ID, Data: c.Data, Message: c.Message.ID, Buttons: c.Message.buttons(), Name: c.From.name(),
+		Query: c.ID, Data: c.Data, Message: c.Message.ID, Buttons: c.Message.Markup.keyboard(), Name: c.From.name(),
 		By: orchestrator.Press{
 			Conversation: conversationOf(c.Message), Person: orchestrator.PersonID(c.From.ID), Updates: []int64{u.ID},
 			Arrived: u.Received, Role: r.gate.allow.roleOf(orchestrator.PersonID(c.From.ID)),

@@ -92,13 +92,8 @@ type wireMarkup struct {
 	} `json:"inline_keyboard"`
 }
 
-// buttons returns the buttons below the message, or nil if the bot cannot read the message.
-func (m *wireMessage) buttons() tgapi.Keyboard {
-	if m.Date == 0 {
-		return nil
-	}
-	k := tgapi.Keyboard{}
-	for _, row := range m.Markup.Rows {
+func (m wireMarkup) keyboard() (k tgapi.Keyboard) {
+	for _, row := range m.Rows {
 		var buttons []tgapi.Button
 		for _, b := range row {
 			buttons = append(buttons, tgapi.Button{Text: b.Text, Data: b.Data})
