@@ -231,8 +231,8 @@ func TestAttackCommandsThatACardDoesNotList(t *testing.T) {
 	}
 }
 
-// A repository cannot hide settings from its card by the name of their file, or by bytes that an agent skips. Only
-// files that no agent reads as settings have no more than a hash.
+// A repository cannot hide settings from its card by the name of their file, or by bytes that an agent skips. Files
+// that take effect only if a setting names them have no more than a hash, and so have files with secrets.
 func TestAttackSettingsThatACardHashes(t *testing.T) {
 	const yaml, script, broken = "x:\n  command: evil # why", "#!/bin/sh\nevil", "x: evil # \xff"
 	hash := func(text string) string { return fmt.Sprintf("%d bytes, sha256 %s", len(text), sumOf(text)) }
@@ -245,29 +245,61 @@ func TestAttackSettingsThatACardHashes(t *testing.T) {
 		{"a.JSON", `{"x": ["evil"]}`, []string{"a.JSON: x[0]=evil"}},
 		{"a.yaml", yaml, []string{"a.yaml=" + yaml}},
 		{"a.yml", yaml, []string{"a.yml=" + yaml}},
-		{".kilocodemodes", yaml, []string{".kilocodemodes=" + yaml}},
+		{"a.toml", yaml, []string{"a.toml=" + yaml}},
 		{"a.rules", yaml, []string{"a.rules=" + yaml}},
-		{"a.md.bak", yaml, []string{"a.md.bak=" + yaml}},
-		{"hook", script, []string{"hook=" + script}},
-		{"hook.md", script, []string{"hook.md=" + script}},
 		{"a.md", "\n---\nhooks: x\n---\n", []string{"a.md: hooks=x", "a.md=" + hash("\n---\nhooks: x\n---\n")}},
 		{"a.yaml", broken, []string{"a.yaml=x: evil # \ufffd", "a.yaml=" + hash(broken)}},
+		{"credentials.json", `{"x": ["evil"]}`, []string{"credentials.json: x[0]=evil"}},
 		{"a.sh", script, []string{"a.sh=" + hash(script)}},
+		{"hook", script, []string{"hook=" + hash(script)}},
 		{"a.PNG", broken, []string{"a.PNG=" + hash(broken)}},
+		{"LICENSE.txt", yaml, []string{"LICENSE.txt=" + hash(yaml)}},
+		{"a.svg", yaml, []string{"a.svg=" + hash(yaml)}},
+		{"uv.lock", yaml, []string{"uv.lock=" + hash(yaml)}},
+		{".env.local", yaml, []string{".env.local=" + hash(yaml)}},
+		{".npmrc", yaml, []string{".npmrc=" + hash(yaml)}},
+		{"key.pem", yaml, []string{"key.pem=" + hash(yaml)}},
+		{"credentials.yaml", yaml, []string{"credentials.yaml=" + hash(yaml)}},
 	} {
-		fields, missing := ReadProject(tree(t, map[string]string{tt.name: tt.text}), "/home/none", []string{tt.name})
+		dir := tree(t, map[string]string{".agent/" + tt.name: tt.text})
+		fields, missing := ReadProject(dir, "/home/none", []string{".agent/"})
 		var got []string
 		for _, f := range fields {
-			got = append(got, f.Name+"="+f.Value)
+			got = append(got, strings.TrimPrefix(f.Name, ".agent/")+"="+f.Value)
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" || missing != "" {
 			t.Errorf("%s: missing %q; %s", tt.name, missing, diff)
+		}
+	}
+	for name, want := range map[string]string{".kilocodemodes": yaml, "modes": yaml, "key.pem": hash(yaml)} {
+		fields, missing := ReadProject(tree(t, map[string]string{name: yaml}), "/home/none", []string{name})
+		if len(fields) != 1 || fields[0].Value != want || missing != "" {
+			t.Errorf("a listed %s: %v, missing %q", name, fields, missing)
 		}
 	}
 	long := strings.Repeat("x: evil\n", projectFileBytes/8+1)
 	dir := tree(t, map[string]string{"a.yaml": long})
 	if _, missing := ReadProject(dir, "/home/none", []string{"a.yaml"}); missing != "a.yaml" {
 		t.Errorf("missing %q of a file that is too long", missing)
+	}
+}
+
+// Skills bring licences and other long texts. These must not fill the card, because a card that is too long has no button
+// to allow the project.
+func TestManyPlainFilesFitIntoACard(t *testing.T) {
+	files := map[string]string{}
+	for i := range 40 {
+		for _, name := range []string{"LICENSE.txt", "LICENSE", "a.html", "a.css", "a.csv", "docs/a.md"} {
+			files[fmt.Sprintf(".claude/skills/s%d/%s", i, name)] = strings.Repeat("Some words of a licence. ", 500)
+		}
+	}
+	fields, missing := ReadProject(tree(t, files), "/home/none", []string{".claude/skills/"})
+	length := 0
+	for _, f := range fields {
+		length += len(f.Name) + len(f.Value)
+	}
+	if missing != "" || len(fields) != len(files) || length > 150*len(files) {
+		t.Errorf("%d fields of %d files have %d bytes, missing %q", len(fields), len(files), length, missing)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,38 +19,40 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// projectLeaves returns the values that users see of a settings file. Any change of the file changes the values.
-//
-// The repository chooses the names of its files. projectLeaves therefore returns the whole text of every file that an
-// agent might read as settings.
-func projectLeaves(text []byte, extension string) []Leaf {
+// projectLeaves returns the values that users see of a settings file. Any change of the file changes the values. named is
+// true if ProjectReader.ProjectFiles contains the file itself, and not only its directory.
+func projectLeaves(text []byte, name string, named bool) []Leaf {
+	extension := projectExtension(name)
 	switch {
 	case extension == ".env":
 		return envLeaves(text)
 	case extension == ".json", extension == ".jsonc":
 		return wholeLeaves(text)
-	case extension == ".md" && !bytes.HasPrefix(text, []byte("#!")): // a script may have any name
+	case extension == ".md":
 		return append(markdownLeaves(text), digestLeaf(text))
-	case slices.Contains(noSettings(), extension):
-		return []Leaf{digestLeaf(text)}
+	case extension == ".toml", !holdsSecrets(name) && (named || slices.Contains(settingsExtensions(), extension)):
+		leaves := []Leaf{{Value: strings.ToValidUTF8(string(text), "\ufffd")}}
+		if !utf8.Valid(text) {
+			leaves = append(leaves, digestLeaf(text))
+		}
+		return leaves
 	}
-	leaves := []Leaf{{Value: strings.ToValidUTF8(string(text), "\ufffd")}}
-	if !utf8.Valid(text) {
-		leaves = append(leaves, digestLeaf(text))
-	}
-	return leaves
+	return []Leaf{digestLeaf(text)}
 }
 
-// noSettings lists the extensions of scripts, programs, pictures and archives. No agent reads such files as settings.
-func noSettings() []string {
-	return []string{
-		".sh", ".bash", ".zsh", ".fish", ".ps1", ".bat", ".cmd", ".py", ".rb", ".pl", ".php", ".lua", ".go", ".rs",
-		".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".c", ".h", ".cc", ".cpp", ".java", ".kt",
-		".swift",
-		".png", ".jpg", ".jpeg", ".gif", ".webp", ".ico", ".mp3", ".mp4", ".wav", ".ttf", ".otf", ".woff", ".woff2",
-		".pdf", ".docx", ".xlsx", ".pptx", ".zip", ".gz", ".tgz", ".tar", ".jar", ".whl", ".pyc", ".wasm", ".node",
-		".so", ".dylib", ".dll", ".exe", ".ds_store",
-	}
+func projectExtension(name string) string { return strings.ToLower(path.Ext(name)) }
+
+// settingsExtensions lists the formats, besides JSON and Markdown, that agents read as settings from any file of a
+// directory. All other files of a directory, such as scripts and licences, only take effect if a setting names them.
+func settingsExtensions() []string { return []string{".toml", ".yaml", ".yml", ".rules"} }
+
+// holdsSecrets reports whether a file usually contains secrets of a project, such as keys. The card must not show such a
+// file to a group.
+func holdsSecrets(name string) bool {
+	base := strings.ToLower(path.Base(name))
+	return strings.HasPrefix(base, ".env.") || strings.HasPrefix(base, "credentials") ||
+		slices.Contains([]string{".npmrc", ".netrc", ".pypirc"}, base) ||
+		slices.Contains([]string{".pem", ".key", ".p12"}, path.Ext(base))
 }
 
 // serverLikeOwn searches a settings file for names of MCP servers. It returns the first name for which LikeOwnServer
