@@ -29,6 +29,14 @@ func (a ApprovalAsked) LeadsElsewhere(dir string) bool {
 
 var webAddress = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\bhttps?://[^\s"'<>]*`) })
 
+// closingTag matches tags such as "</p>", which are no paths.
+var closingTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`</[A-Za-z][\w-]*\s*>`) })
+
+// proseWord matches words of prose that start like a hidden file or a home directory: dots, ".NET", ".5" and "~5".
+var proseWord = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:\.{3,}|\.NET|[.~]\d[\d.]*%?)[.!?]*$`)
+})
+
 // namesElsewhere reports whether a word of a text could be a path that is outside of dir or hidden. Addresses of web
 // pages are no paths, unless they contain "..".
 func namesElsewhere(dir, text string) bool {
@@ -38,15 +46,31 @@ func namesElsewhere(dir, text string) bool {
 		}
 		return " "
 	})
-	hidden := func(part string) bool { return strings.HasPrefix(part, ".") && part != "." }
-	return slices.ContainsFunc(ShellWords(text), func(word string) bool {
-		word = strings.TrimPrefix(word, "@") // some tools read the file of @path
-		if strings.HasPrefix(word, "~") || slices.Contains(strings.Split(word, "/"), "..") {
+	words := ShellWords(closingTag().ReplaceAllLiteralString(text, " "))
+	for i, word := range words {
+		slash := (word == "/" || word == "//") && separates(words, i)
+		if !slash && !proseWord().MatchString(word) && wordElsewhere(dir, word) {
 			return true
 		}
-		rel, err := filepath.Rel(dir, Absolute(dir, word))
-		return err != nil || !filepath.IsLocal(rel) || slices.ContainsFunc(strings.Split(rel, "/"), hidden)
-	})
+	}
+	return false
+}
+
+// separates reports whether words[i] stands in the middle of a text, between words that are no options of a command. A
+// slash can stand there as in "Linux / macOS".
+func separates(words []string, i int) bool {
+	isWord := func(word string) bool { return !strings.HasPrefix(word, "-") }
+	return 0 < i && i < len(words)-1 && isWord(words[i-1]) && isWord(words[i+1])
+}
+
+func wordElsewhere(dir, word string) bool {
+	word = strings.TrimPrefix(word, "@") // some tools read the file of @path
+	if strings.HasPrefix(word, "~") || slices.Contains(strings.Split(word, "/"), "..") {
+		return true
+	}
+	hidden := func(part string) bool { return strings.HasPrefix(part, ".") && part != "." }
+	rel, err := filepath.Rel(dir, Absolute(dir, word))
+	return err != nil || !filepath.IsLocal(rel) || slices.ContainsFunc(strings.Split(rel, "/"), hidden)
 }
 
 // ShellWords returns the parts of a command line that could be paths. It splits the command line at spaces, quotes,
