@@ -117,10 +117,8 @@ func (g *Git) removeUnused() {
 // ownGitDir reports whether the Git directory is .git in the working tree, or names this working tree in its file gitdir
 // or in core.worktree.
 func (r *Repo) ownGitDir(ctx context.Context) bool {
-	if r.gitDir != r.common { // a worktree
-		file, err := rooted.Read(r.gitDir, "gitdir", maxPath)
-		return err == nil && strings.TrimSpace(string(file)) == filepath.Join(r.Top, ".git") &&
-			filepath.Dir(r.gitDir) == filepath.Join(r.common, "worktrees")
+	if r.gitDir != r.common {
+		return r.namesWorktree()
 	}
 	if r.gitDir == filepath.Join(r.Top, ".git") {
 		return true
@@ -133,6 +131,17 @@ func (r *Repo) ownGitDir(ctx context.Context) bool {
 		top = filepath.Join(r.gitDir, top)
 	}
 	return filepath.Clean(top) == r.Top
+}
+
+// namesWorktree reports whether the Git directory is one of a linked worktree, and names the working tree.
+func (r *Repo) namesWorktree() bool {
+	file, err := rooted.Read(r.gitDir, "gitdir", maxPath)
+	named := strings.TrimSpace(string(file))
+	if !filepath.IsAbs(named) {
+		named = filepath.Join(r.gitDir, named)
+	}
+	return err == nil && named == filepath.Join(r.Top, ".git") &&
+		filepath.Dir(r.gitDir) == filepath.Join(r.common, "worktrees")
 }
 
 const maxPath = 4096

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"ductor/cli"
 	"ductor/internal/rooted"
@@ -59,8 +60,24 @@ func (g *Git) OpenWithin(ctx context.Context, at Place, directory DirectoryFunc)
 	return r, nil
 }
 
-// Dirs returns the working tree, its Git directory, and the Git directory with the branches.
-func (r *Repo) Dirs() []string { return []string{r.Top, r.gitDir, r.common} }
+// GitDirs returns the Git directory of the working tree, and the Git directory with the branches.
+func (r *Repo) GitDirs() []string { return []string{r.gitDir, r.common} }
+
+// IsLinkedWorktree reports whether the working tree was created by git worktree add. Its file .git then names a Git
+// directory that names the working tree in return, so only somebody who can write to both could have linked them.
+func (r *Repo) IsLinkedWorktree() bool {
+	file := filepath.Join(r.Top, ".git")
+	link, err := readRegular(os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0))
+	named, ok := strings.CutPrefix(strings.TrimSpace(string(link)), "gitdir: ")
+	if err != nil || !ok || !r.namesWorktree() {
+		return false
+	}
+	if !filepath.IsAbs(named) {
+		named = filepath.Join(r.Top, named)
+	}
+	real, err := rooted.RealPath(named)
+	return err == nil && real == r.gitDir
+}
 
 // checkLinks calls DirectoryFunc.checkLinks for a Repo from OpenWithin. It must be called before each write, because a
 // turn may have added links. It checks nothing in a sandbox, because Git has no more rights there than the agents.

@@ -138,20 +138,25 @@ func (s *Service) treesOf(ctx context.Context, at git.Place,
 }
 
 // open opens a repository, or returns an error if conversations must not work in it. On this host, it returns
-// ErrOtherPlace if a part of the repository is in another environment than the directory: agents in the environment of
-// the directory could make ductor copy files from the other one for them.
+// ErrOtherPlace if the working tree or a Git directory is in another environment than the directory: agents in a sandbox
+// could make ductor copy files for them that they cannot read. The Git directory of a linked worktree may be in another
+// environment, because no agent can link the two.
 func (s *Service) open(ctx context.Context, at git.Place) (*git.Repo, error) {
+	other := func(dir string) bool { return !s.samePlace(at, dir) }
 	r, err := s.git.OpenWithin(ctx, at, func(path string) (string, error) {
 		real, err := s.engine.Directory(path)
-		if err == nil && !s.samePlace(at, real) {
+		if err == nil && other(real) {
 			err = orchestrator.ErrOtherPlace
 		}
 		return real, err
 	})
-	if err == nil && slices.ContainsFunc(r.Dirs(), func(dir string) bool { return !s.samePlace(at, dir) }) {
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(r.GitDirs(), other) && !r.IsLinkedWorktree() {
 		return nil, orchestrator.ErrOtherPlace
 	}
-	return r, err
+	return r, nil
 }
 
 // samePlace reports whether agents have the same environments in a directory as in the directory of at. In a sandbox, it

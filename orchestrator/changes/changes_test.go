@@ -343,6 +343,8 @@ func TestAttackARepositoryThatLeadsToAnotherProject(t *testing.T) {
 		// as of any repository outside of the roots
 		"git -C app config core.worktree /": "",
 		"cd app; git config extensions.worktreeConfig true; git config --worktree core.worktree $P": elsewhere,
+		// the Git directory of a worktree of another project
+		"rm -r app/.git; git -C private worktree add -q ../x; mv x/.git app": elsewhere,
 	} {
 		r := newRig(t)
 		private := filepath.Join(r.engine.root, "private")
@@ -352,6 +354,10 @@ func TestAttackARepositoryThatLeadsToAnotherProject(t *testing.T) {
 			git -c user.name=A -c user.email=a@b commit -qm one; echo more > secret`)
 		r.sh("", "P="+private+"; "+plant)
 		const list = "find . | sort; find . -type f ! -name a.txt ! -name index -exec cksum {} + | sort"
+		r.sh("", "find . -exec touch -h -d 2000-01-01 {} +")
+		if got := r.turn("t0", "true"); got.NoUndo != "" {
+			t.Errorf("%s: a turn without changes has %+v", plant, got)
+		}
 		before := r.sh("", list)
 		if got := r.turn("t1", "echo two > a.txt"); got.Files != 0 || got.NoUndo != why {
 			t.Errorf("%s: the turn has %+v", plant, got)
@@ -371,11 +377,11 @@ func TestAttackARepositoryThatLeadsToAnotherProject(t *testing.T) {
 
 // Linked worktrees of a repository and its submodules have an undo, also where the policy knows the project.
 func TestALinkedWorktreeHasItsUndo(t *testing.T) {
-	for _, tree := range []string{"app/.worktrees/fix", "app/sub"} {
+	for _, tree := range []string{"app/.worktrees/fix", "app-fix", "app/sub"} {
 		r := newRig(t)
 		r.sandboxes = forced{[]string{filepath.Join(r.engine.root, "app")}}
 		r.start()
-		r.sh("app", "git worktree add -q .worktrees/fix")
+		r.sh("app", "git worktree add -q .worktrees/fix; git worktree add -q ../app-fix")
 		r.sh("", `git init -q lib; cd lib; echo one > a.txt; git add .
 			git -c user.name=A -c user.email=a@b commit -qm one
 			cd ../app; git -c protocol.file.allow=always submodule --quiet add ../lib sub`)
@@ -389,6 +395,29 @@ func TestALinkedWorktreeHasItsUndo(t *testing.T) {
 		}
 		if _, err := r.Undo(t.Context(), by, "t1"); err != nil || r.sh(tree, "cat a.txt") != "one\n" {
 			t.Errorf("%s: it is undone with %v", tree, err)
+		}
+	}
+}
+
+// A container of a project can write to the Git directory of a linked worktree on this host. It cannot make the worktree
+// contain another directory.
+func TestAttackTheGitDirectoryOfALinkedWorktree(t *testing.T) {
+	for _, plant := range []string{
+		"git config extensions.worktreeConfig true; git -C ../fix config --worktree core.worktree $P",
+		"git config extensions.worktreeConfig true; git -C ../fix config --worktree core.worktree $P; echo $P/.git > .git/worktrees/fix/gitdir",
+		"git -C .. init -q private; echo $P/private/.git > .git/worktrees/fix/commondir",
+	} {
+		r := newRig(t)
+		r.sandboxes = forced{[]string{filepath.Join(r.engine.root, "app"), filepath.Join(r.engine.root, "private")}}
+		r.start()
+		r.sh("app", "git worktree add -q ../fix; P="+r.engine.root+"; "+plant)
+		r.engine.dir = filepath.Join(r.engine.root, "fix")
+		w := r.watch("t1", false)
+		r.AwaitSnapshot(t.Context(), "t1", "")
+		w.Observe(cli.ToolStarted{ID: "1", Name: "Bash"})
+		r.sh("fix", "echo two > a.txt")
+		if got := r.end(w); got.Files != 0 || got.NoUndo != orchestrator.NoUndoPlace {
+			t.Errorf("%s: the turn has %+v", plant, got)
 		}
 	}
 }

@@ -238,7 +238,7 @@ func (b *Book) worktrees(ctx context.Context, in orchestrator.ConversationID, di
 	main := all[0].Dir
 	all = slices.DeleteFunc(all, func(w orchestrator.Worktree) bool {
 		real, err := b.engine.Directory(w.Dir)
-		return !w.Gone && (err != nil || real != w.Dir || !orchestrator.SameEnvironment(b.opts.Sandboxes, dir, w.Dir))
+		return !w.Gone && (err != nil || real != w.Dir || b.sandboxOf(in, w.Dir) != at.In)
 	})
 	if len(all) == 0 || all[0].Dir != main {
 		return at, nil, orchestrator.ErrOutsideRoot

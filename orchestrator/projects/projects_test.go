@@ -1,7 +1,6 @@
 package projects_test
 
 import (
-	stdcmp "cmp"
 	"context"
 	"errors"
 	"os"
@@ -220,10 +219,6 @@ func (b boxed) Of(dir string, _ orchestrator.ConversationID) cli.Sandbox {
 		return "box"
 	}
 	return ""
-}
-
-func (b boxed) Forced(dir string, in orchestrator.ConversationID) (cli.Sandbox, error) {
-	return stdcmp.Or(b.Of(dir, in), "default"), nil
 }
 
 // An agent in a sandbox writes the list of worktrees, so it can contain any directory of this host.
