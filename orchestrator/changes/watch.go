@@ -3,6 +3,8 @@ package changes
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -266,7 +268,7 @@ func (w *watch) drop() {
 // compare takes the snapshot after the turn, compares it with the snapshot before the turn, and stores the changes.
 func (w *watch) compare(ctx context.Context) (c orchestrator.Changed, err error) {
 	if why := w.reason(); len(w.before.repos) == 0 || why != "" {
-		if why != orchestrator.NoUndoPlace && !w.touched(ctx) {
+		if !w.touched(ctx) {
 			why = ""
 		}
 		return orchestrator.Changed{NoUndo: why}, nil
@@ -329,6 +331,9 @@ func (w *watch) touched(ctx context.Context) bool {
 	if w.resumed {
 		since = w.turn.Started
 	}
+	if w.before.why == orchestrator.NoUndoPlace {
+		return touchedBelow(ctx, w.at.Dir, since.Add(-clockSlack))
+	}
 	for _, r := range w.before.repos {
 		if touched, err := r.Touched(ctx, since.Add(-clockSlack)); err != nil || touched {
 			return true
@@ -336,6 +341,32 @@ func (w *watch) touched(ctx context.Context) bool {
 	}
 	return len(w.before.repos) == 0
 }
+
+// touchedBelow reports whether a file below a directory on this host may have been written since the given time. It
+// ignores Git directories. It returns true if there are too many files.
+func touchedBelow(ctx context.Context, dir string, since time.Time) (touched bool) {
+	count := 0
+	// The callback ignores errors: the agent, which has the same rights, cannot read such a directory either.
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if entry.Name() == ".git" && entry.IsDir() {
+			return fs.SkipDir
+		}
+		info, err := entry.Info()
+		count++
+		touched = ctx.Err() != nil || count > mostSearched || err == nil && info.ModTime().After(since)
+		if touched {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return touched
+}
+
+// mostSearched is the maximum number of files that touchedBelow inspects.
+const mostSearched = 50_000
 
 // restorable leaves out changes of the entries for nested repositories. Each nested repository has a snapshot of its
 // own.
