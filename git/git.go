@@ -82,7 +82,7 @@ func (g *Git) runAcross(ctx context.Context, at Place, otherDirs []string, args 
 	}
 	settings := append(safeSettings(names), logIdentity()...)
 	return execute(ctx, launcher, command{args: hardenArgs(args), dir: at.Dir, env: gitEnv(settings),
-		timeout: commandTimeout, limit: 1 << 20, tree: at.onHost()})
+		timeout: commandTimeout, limit: 1 << 20})
 }
 
 // logIdentity returns settings with the committer's name for the logs of refs, so that Git does not use the name in the

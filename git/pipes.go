@@ -2,27 +2,26 @@ package git
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"ductor/cli"
+	"ductor/orchestrator"
 )
-
-// ErrBlocking means that Git may wait for a pipe or a device, because a repository has it in place of a file.
-var ErrBlocking = errors.New("git would wait for a file that is a pipe or a device")
 
 // blockingAfter is the time after which endIfBlocked searches for a pipe. Most commands of Git need less time, and the
 // search reads all directories of a working tree.
 const blockingAfter = 2 * time.Second
 
-// endIfBlocked returns a context for a command of Git in a working tree on this host. The context ends with ErrBlocking
-// if the command still runs after blockingAfter, and the repository has a pipe or a device in place of a file that Git
-// reads. Git would wait for the pipe until the end of its time limit, and all other commands in the working tree too.
+// endIfBlocked returns a context for a command of Git in a working tree on this host. The context ends with
+// orchestrator.ErrBlocking if the command still runs after blockingAfter, and the repository has a pipe in place of a
+// file that Git reads. Git would wait for the pipe until the end of its time limit, and all other commands in the
+// working tree too.
 //
 // The caller must call stop after the command.
 func endIfBlocked(ctx context.Context, l cli.Launcher, tree string) (limited context.Context, stop func()) {
@@ -31,7 +30,7 @@ func endIfBlocked(ctx context.Context, l cli.Launcher, tree string) (limited con
 	search := time.AfterFunc(blockingAfter, func() {
 		defer close(done)
 		if path := blockingFile(limited, l, tree); path != "" {
-			cancel(fmt.Errorf("%w: %s", ErrBlocking, path))
+			cancel(fmt.Errorf("%w: %s", orchestrator.ErrBlocking, path))
 		}
 	})
 	return limited, func() {
@@ -42,13 +41,13 @@ func endIfBlocked(ctx context.Context, l cli.Launcher, tree string) (limited con
 	}
 }
 
-// blockingFile returns a pipe or a device that Git may read in a working tree as a file with patterns, or "".
+// blockingFile returns a pipe that Git may read in a working tree as a file with patterns, or "".
 func blockingFile(ctx context.Context, l cli.Launcher, tree string) (found string) {
 	for _, path := range patternFiles(ctx, l, tree) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(tree, path)
 		}
-		if info, err := os.Stat(path); err == nil && blocks(info.Mode()) {
+		if info, err := os.Stat(path); err == nil && isPipe(info.Mode()) {
 			return path
 		}
 	}
@@ -60,7 +59,7 @@ func blockingFile(ctx context.Context, l cli.Launcher, tree string) (found strin
 		case err != nil:
 		case entry.Name() == ".git" && entry.IsDir():
 			return fs.SkipDir
-		case strings.HasPrefix(entry.Name(), ".git") && blocks(entry.Type()):
+		case slices.Contains(patternNames(), entry.Name()) && isPipe(entry.Type()):
 			found = path
 			return fs.SkipAll
 		}
@@ -69,7 +68,10 @@ func blockingFile(ctx context.Context, l cli.Launcher, tree string) (found strin
 	return found
 }
 
-func blocks(mode fs.FileMode) bool { return mode&(fs.ModeNamedPipe|fs.ModeDevice) != 0 }
+func isPipe(mode fs.FileMode) bool { return mode&fs.ModeNamedPipe != 0 }
+
+// patternNames lists the files of a working tree from which Git reads patterns and settings.
+func patternNames() []string { return []string{".gitignore", ".gitattributes", ".gitmodules"} }
 
 // patternFiles returns the files outside of the working tree that a repository uses for attributes and ignored files.
 func patternFiles(ctx context.Context, l cli.Launcher, tree string) []string {

@@ -106,6 +106,9 @@ var (
 	ErrGitFilter   = errors.New("Git changes these files when it stores them")
 	ErrInTheWay    = errors.New("ignored files are in the way")
 	ErrDiffTooLong = errors.New("the diff is too long")
+	// ErrBlocking means that a repository has a pipe in place of a file that Git reads. The text of the error ends with
+	// ": " and the path of the pipe.
+	ErrBlocking = errors.New("git would wait for a pipe")
 )
 
 // TurnWrites is the error if a turn that is still running may change the same files. It contains the conversation of

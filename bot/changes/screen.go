@@ -161,6 +161,10 @@ func (s *Screen) why(in orchestrator.ConversationID, err error) string {
 		return p.Text("changes.in-the-way", fileOf(err))
 	case errors.Is(err, orchestrator.ErrGitFilter):
 		return p.Text("changes.filter", fileOf(err))
+	case errors.Is(err, orchestrator.ErrBlocking):
+		return p.Text("changes.pipe", fileOf(err))
+	case errors.Is(err, orchestrator.ErrOtherPlace): // an ErrOutsideRoot, too
+		return p.Text("changes.other-place")
 	}
 	for known, key := range map[error]lang.Key{
 		orchestrator.ErrUndone: "changes.undone-already", orchestrator.ErrNotUndone: "changes.not-undone",

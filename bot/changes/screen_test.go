@@ -439,6 +439,8 @@ func TestRefusalsSayWhy(t *testing.T) {
 		{&orchestrator.ChangedSince{Paths: []string{"a", "b", "c", "d"}}, "these files have changed since: a, b, c …"},
 		{fmt.Errorf("%w: %s", orchestrator.ErrInTheWay, "ignored files are in the way: x.o"), "in the way: x.o"},
 		{fmt.Errorf("%w: a.bin", orchestrator.ErrGitFilter), "with LFS: a.bin"},
+		{fmt.Errorf("git add: %w: /a/b", orchestrator.ErrBlocking), "it's a pipe: /a/b. Delete"},
+		{orchestrator.ErrOtherPlace, "leads to another folder"},
 		{&orchestrator.TurnWrites{In: orchestrator.ConversationID{Chat: -5}}, "A turn in another group is changing these files now"}, {orchestrator.ErrNoIdentity, "user.name"}, {orchestrator.ErrMerging, "in progress"},
 		{orchestrator.ErrNoRepository, "no Git repository"}, {orchestrator.ErrDiffTooLong, "/diff PATH"},
 	} {
