@@ -3,7 +3,6 @@ package bot
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 
@@ -13,7 +12,6 @@ import (
 	"ductor/bot/display"
 	"ductor/bot/menu"
 	"ductor/bot/message"
-	"ductor/bot/render"
 	"ductor/bot/steps"
 	"ductor/bot/tables"
 	"ductor/bot/tgapi"
@@ -144,26 +142,21 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	}
 	a, err := tgapi.Stale(say), error(nil)
 	if known && (p.Buttons == nil || p.Buttons.Has(p.Data)) {
-		if p.Editable, err = c.editable(ctx, p, what); err == nil {
+		p.Editable, err = card.Editable(ctx, c.store, p.By, p.Pressed(), what)
+		if err == nil {
 			a, err = b.act(ctx, p, what)
 		}
-	}
-	shown := a.Formatted
-	if shown.Text == "" {
-		shown = render.Unchanged(a.Edit.Text)
 	}
 	switch {
 	case errors.Is(err, orchestrator.ErrShutdown):
 		return // the update is still stored, so the next process handles it
 	case err != nil:
 		a.Text = c.refusal(p, err)
-	case shown.Text == "":
+	case a.Shown().Text == "":
 	case p.Editable != 0:
-		c.feedback.EditRich(p.By.Conversation, p.Editable, shown, a.Edit.Keyboard)
+		c.feedback.EditRich(p.By.Conversation, p.Editable, a.Shown(), a.Edit.Keyboard)
 	case a.Text == "": // without a new message, the user would see no effect
-		a.Messages = append(a.Messages, message.Compose(p.By.Conversation, message.Content{
-			Text: shown, Keyboard: a.Edit.Keyboard,
-		}))
+		a.Messages = append(a.Messages, message.ComposePage(p.By.Conversation, a))
 	}
 	if a.Instead != nil {
 		c.replace(p, *a.Instead)
@@ -172,36 +165,11 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	c.feedback.Answer(ctx, p.Query, a.Text)
 }
 
-// editable returns the message that a press names, or 0 if the handler must not edit the message. A modified Telegram
-// client can send any data and name any message of the bot.
-//
-// If Telegram reports no buttons, the message could be any other one. It is then editable only if it shows the turn of
-// the button, and if the user could press the other buttons of the turn, too.
-func (c *callbacks) editable(ctx context.Context, p updates.Press, what string) (int, error) {
-	switch {
-	case p.Buttons != nil:
-		return p.Message, nil
-	case !p.By.May(orchestrator.ChangeSettings):
-		return 0, nil
-	}
-	m, err := c.store.MessageAt(ctx, p.By.Conversation, p.Message)
-	if err != nil {
-		return 0, fmt.Errorf("find the message of a button: %w", err)
-	}
-	turn := what[strings.LastIndexByte(what, '@')+1:] // some buttons contain an account or a mode before the turn
-	if turn != "" && (card.Shows(m.Key, cli.TurnID(turn)) || m.Key == queuedKey(cli.TurnID(turn))) {
-		return p.Message, nil
-	}
-	return 0, nil
-}
+func (c *callbacks) unbutton(p updates.Press) { c.feedback.Unbutton(p.By.Conversation, p.Editable) }
 
 // replace replaces the pressed button by another one, or removes it.
 func (c *callbacks) replace(p updates.Press, by tgapi.Button) {
-	switch {
-	case p.Buttons == nil:
-	case by == (tgapi.Button{}):
-		c.feedback.Rebutton(p.By.Conversation, p.Editable, p.Buttons.Without(p.Data))
-	default:
+	if p.Buttons != nil {
 		c.feedback.Rebutton(p.By.Conversation, p.Editable, p.Buttons.Replaced(p.Data, by))
 	}
 }
@@ -211,7 +179,7 @@ func (c *callbacks) refusal(p updates.Press, err error) string {
 	say := c.lang.Of(p.By.Conversation.Chat)
 	switch {
 	case errors.Is(err, orchestrator.ErrRepeated):
-		c.feedback.Unbutton(p.By.Conversation, p.Editable)
+		c.unbutton(p)
 		return say.Text("bot.again-already")
 	case errors.Is(err, orchestrator.ErrJobsFull):
 		return say.Text("bot.jobs-full")
@@ -252,7 +220,7 @@ func (c *callbacks) cancel(ctx context.Context, p updates.Press, turn cli.TurnID
 	case cancelled:
 		return say.Text("common.cancelled"), nil
 	}
-	c.feedback.Unbutton(p.By.Conversation, p.Editable)
+	c.unbutton(p)
 	return say.Text("bot.cancel-too-late"), nil
 }
 
@@ -270,10 +238,10 @@ func (c *callbacks) stop(ctx context.Context, p updates.Press, turn cli.TurnID) 
 func (c *callbacks) menu(ctx context.Context, p updates.Press, action, data string) (tgapi.Answer, error) {
 	a, err := c.menus.Press(ctx, p.By, action, data)
 	if a.Expired {
-		c.feedback.Unbutton(p.By.Conversation, p.Editable)
+		c.unbutton(p)
 	}
-	if err != nil {
-		c.edit(p, a.Edit)
+	if err != nil && a.Edit.Text != "" {
+		c.feedback.Edit(p.By.Conversation, p.Editable, a.Edit.Text, a.Edit.Keyboard)
 	}
 	return a.Answer, err
 }
@@ -283,14 +251,7 @@ func (c *callbacks) display(ctx context.Context, s *display.Screen, p updates.Pr
 	what string) (tgapi.Answer, error) {
 	text, err := s.Press(ctx, p.By.Conversation, what)
 	if err == nil {
-		c.feedback.Unbutton(p.By.Conversation, p.Editable)
+		c.unbutton(p)
 	}
 	return tgapi.Answer{Text: text}, err
-}
-
-// edit changes the message that contains the pressed button. It does nothing if the page is empty.
-func (c *callbacks) edit(p updates.Press, page tgapi.Page) {
-	if page.Text != "" {
-		c.feedback.Edit(p.By.Conversation, p.Editable, page.Text, page.Keyboard)
-	}
 }

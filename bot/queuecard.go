@@ -48,14 +48,11 @@ type queueCard struct {
 
 const pastKept = 256
 
-// queuedKey returns the database key of a turn's card in the queue.
-func queuedKey(turn cli.TurnID) string { return "queued/" + string(turn) }
-
 // openLocked creates the card of a turn.
 func (q *queueCards) openLocked(t orchestrator.Turn) *queueCard {
 	c := &queueCard{turn: t}
 	c.message = q.messages.Open(message.Spec{
-		Key: queuedKey(t.ID), Turn: t.ID, To: t.Prompt.Conversation, Delay: updates.ReceiptDelay,
+		Key: card.QueuedKey(t.ID), Turn: t.ID, To: t.Prompt.Conversation, Delay: updates.ReceiptDelay,
 		Content: func(context.Context) (message.Content, error) {
 			q.mu.Lock()
 			defer q.mu.Unlock()

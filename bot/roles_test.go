@@ -66,8 +66,8 @@ func TestAViewerChangesNothing(t *testing.T) {
 	})
 }
 
-// TestAttackAMessageWithoutTheButton: no press of a user without the right to change settings edits a message that may not
-// have the pressed button. A modified client can name any message and send any data.
+// TestAttackAMessageWithoutTheButton: no press of a user without the right to change settings edits a message that may
+// not have the pressed button. A modified client can name any message and send any data.
 func TestAttackAMessageWithoutTheButton(t *testing.T) {
 	const member = 8
 	turn := strings.Repeat("1", 36)
@@ -133,10 +133,11 @@ func (r *inboundRig) answerEachPress() {
 	}
 }
 
-// TestAButtonOfAMessageThatTheBotCannotRead: a button of each kind works below a message of which Telegram shows the bot no
-// buttons, but only a message of the button's turn is edited. Other pages are new messages.
+// TestAButtonOfAMessageThatTheBotCannotRead: a button of each kind works below a message of which Telegram shows the
+// bot no buttons, but only a message of the button's turn is edited. Other pages are new messages.
 func TestAButtonOfAMessageThatTheBotCannotRead(t *testing.T) {
 	const turn = "0197a3c0-0000-7000-8000-000000000001"
+	offered := func(a orchestrator.Action) string { return turnButtons{}.choice(turn, a, orchestrator.Recovery{}).Data }
 	for name, c := range map[string]struct {
 		data, key string
 		edits     bool
@@ -147,8 +148,8 @@ func TestAButtonOfAMessageThatTheBotCannotRead(t *testing.T) {
 		"Runs at":            {actNotAt + ":" + turn, "notice/x", false},
 		"start over":         {actRestart + ":" + turn, "notice/x", false},
 		"keep running":       {actKeep + ":" + turn, "notice/x", false},
-		"account":            {turnButtons{}.choice(turn, orchestrator.ActionAccount("claude/work"), orchestrator.Recovery{}).Data, "card/" + turn + "/0", true},
-		"mode":               {turnButtons{}.choice(turn, orchestrator.ActionMode(cli.Auto), orchestrator.Recovery{}).Data, "card/" + turn + "/0", true},
+		"account":            {offered(orchestrator.ActionAccount("claude/work")), "card/" + turn + "/0", true},
+		"mode":               {offered(orchestrator.ActionMode(cli.Auto)), "card/" + turn + "/0", true},
 		"run again":          {actAgain + ":" + turn, "card/" + turn + "/1", true},
 		"cancel":             {actCancel + ":" + turn, "queued/" + turn, true},
 		"transcript":         {"V:s500", "transcript/7/500", false},
@@ -162,7 +163,8 @@ func TestAButtonOfAMessageThatTheBotCannotRead(t *testing.T) {
 			inbound(t, func(t *testing.T, r *inboundRig) {
 				if c.key != "" {
 					if err := r.journal.SaveMessage(t.Context(), orchestrator.Message{
-						Key: c.key, Turn: turn, Conversation: orchestrator.ConversationID{Chat: owner}, State: orchestrator.Sent, ID: 9,
+						Key: c.key, Turn: turn, Conversation: orchestrator.ConversationID{Chat: owner},
+						State: orchestrator.Sent, ID: 9,
 					}); err != nil {
 						t.Fatal(err)
 					}
@@ -194,7 +196,8 @@ func TestACronPageThatTheBotCannotRead(t *testing.T) {
 		open := r.journal.lastNotice(t).Keyboard[0][0].Data
 		r.send(r.press(open, 9, shownWithoutButton()["unreadable"]))
 		synctest.Wait()
-		if page := r.journal.lastNotice(t); !slices.Contains(buttonNames(page.Keyboard), "✏️ Edit") || len(r.voice.edits) > 0 {
+		page := r.journal.lastNotice(t)
+		if !slices.Contains(buttonNames(page.Keyboard), "✏️ Edit") || len(r.voice.edits) > 0 {
 			t.Errorf("the page is %+v, %v", page, r.voice.edits)
 		}
 	})

@@ -16,7 +16,6 @@ import (
 	"ductor/bot/outbox"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
-	"ductor/cli"
 	"ductor/orchestrator"
 )
 
@@ -77,9 +76,6 @@ func (s *messages) replyTo() int {
 }
 
 func (s *messages) prefix() string { return cardKey(s.turn.ID) + "/" }
-
-// Shows reports whether a message with the given database key is part of the card of a turn.
-func Shows(key string, turn cli.TurnID) bool { return strings.HasPrefix(key, cardKey(turn)+"/") }
 
 // next returns the next request that brings the chat closer to the wanted contents. It ignores messages with an index
 // below first. It also reports whether further requests must follow. If final is true, next deletes messages that

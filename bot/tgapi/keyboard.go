@@ -37,8 +37,12 @@ func (k Keyboard) Without(data string) (rest Keyboard) {
 	return rest
 }
 
-// Replaced returns the keyboard with another button in place of the one with the given data.
+// Replaced returns the keyboard with another button in place of the one with the given data, or without that one if by is
+// empty.
 func (k Keyboard) Replaced(data string, by Button) (all Keyboard) {
+	if by == (Button{}) {
+		return k.Without(data)
+	}
 	for _, row := range k {
 		row = slices.Clone(row)
 		for i := range row {

@@ -97,6 +97,9 @@ type Press struct {
 	Name    string // name of the user
 }
 
+// Pressed returns the message with the button.
+func (p Press) Pressed() tgapi.Pressed { return tgapi.Pressed{Message: p.Message, Buttons: p.Buttons} }
+
 // Request is a command together with the message that contains it.
 type Request struct {
 	Command

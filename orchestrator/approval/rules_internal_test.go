@@ -284,7 +284,6 @@ func TestAttackTheArgumentsOfATool(t *testing.T) {
 		`{"text":"see .NET/x"}`:                                    false,
 		`{"text":"see ~5/x"}`:                                      false,
 		`{"text":"see .env"}`:                                      false,
-		`{"text":"see .netrc"}`:                                    false,
 		`{"text":"see .."}`:                                        false,
 		`{"text":"/"}`:                                             false,
 		`{"text":"ls /"}`:                                          false,

@@ -404,7 +404,8 @@ func TestALinkedWorktreeHasItsUndo(t *testing.T) {
 func TestAttackTheGitDirectoryOfALinkedWorktree(t *testing.T) {
 	for _, plant := range []string{
 		"git config extensions.worktreeConfig true; git -C ../fix config --worktree core.worktree $P",
-		"git config extensions.worktreeConfig true; git -C ../fix config --worktree core.worktree $P; echo $P/.git > .git/worktrees/fix/gitdir",
+		`git config extensions.worktreeConfig true; git -C ../fix config --worktree core.worktree $P
+			echo $P/.git > .git/worktrees/fix/gitdir`,
 		"git -C .. init -q private; echo $P/private/.git > .git/worktrees/fix/commondir",
 	} {
 		r := newRig(t)
