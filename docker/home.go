@@ -138,10 +138,19 @@ func seedState(seeds []Seed) (string, error) {
 	return digest(state.Bytes()), nil
 }
 
+// source returns the real path of From.
+func (s Seed) source() (string, error) {
+	from, err := filepath.EvalSymlinks(s.From)
+	if err == nil && s.Fixed && from != s.From {
+		err = fmt.Errorf("a link leads it to %s", from)
+	}
+	return from, err
+}
+
 // eachFile calls visit for each regular file of a seed, with the file's path in the home. If the seed itself is a link,
-// eachFile follows it.
+// eachFile follows it, except if the seed is Fixed.
 func eachFile(seed Seed, visit func(file, to string, info fs.FileInfo) error) error {
-	from, err := filepath.EvalSymlinks(seed.From)
+	from, err := seed.source()
 	if seed.Optional && errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

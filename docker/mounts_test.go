@@ -2,6 +2,8 @@ package docker
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 
@@ -86,5 +88,28 @@ func TestAttackMountsOfAFormerContainer(t *testing.T) {
 	}
 	if is, err := s.Status(t.Context()); err != nil || is.Is != StateNone {
 		t.Errorf("the former container is %s after a restart, %v", is.Is, err)
+	}
+}
+
+// An agent replaces a seed inside the roots by a link. The file to which the link leads is not copied. Other seeds, such
+// as log-ins in the user's home, may be links.
+func TestAttackASeedBecomesALink(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, seed := filepath.Join(dir, "secret"), filepath.Join(dir, "seed")
+	if err := errors.Join(os.WriteFile(secret, []byte("key"), 0o600), os.Symlink(secret, seed)); err != nil {
+		t.Fatal(err)
+	}
+	for _, fixed := range []bool{true, false} {
+		s, err := newSeedArchive("1000:1000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.addAll([]Seed{{From: seed, To: "seed", Fixed: fixed}})
+		if (err != nil) != fixed || s.made["seed"] == fixed {
+			t.Errorf("a fixed seed (%v) is copied: %v, %v", fixed, s.made, err)
+		}
 	}
 }

@@ -55,6 +55,9 @@ type Seed struct {
 	From     string
 	To       string // path in the home
 	Optional bool   // From may be missing
+	// Fixed means that From contained no links when ductor started. If it does later, an agent may have created them, and
+	// ductor does not copy the seed.
+	Fixed bool `json:",omitempty"`
 	// Agent is the agent that needs the seed. ductor copies the seed whenever this agent starts in the home, but not
 	// for a probe (see cli.Purpose.Mode). If Agent is empty, ductor copies the seed when it creates the home.
 	Agent cli.Agent

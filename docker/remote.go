@@ -112,13 +112,10 @@ func (p *remote) Restart(ctx context.Context) error {
 		return p.removeUnsafe(ctx, why)
 	}
 	err = p.engine.api.ContainerRestart(ctx, c.ID, container.StopOptions{Timeout: new(int)})
-	if err != nil {
-		return p.engine.describe("restart the sandbox's container", err)
-	}
-	if why := p.checkMounts(); why != nil {
+	if why := p.checkMounts(); why != nil { // even if the request failed, the engine may have mounted the directories
 		return p.removeUnsafe(ctx, why)
 	}
-	return nil
+	return p.engine.describe("restart the sandbox's container", err)
 }
 
 // checkMounts returns a *cli.Failure if Options.CheckMounts returns an error.
@@ -222,12 +219,10 @@ func (p *remote) start(ctx context.Context, c container.InspectResponse) error {
 	if err := p.checkMountsOf(c); err != nil {
 		return err
 	}
-	if err := p.engine.startContainer(ctx, c); err != nil {
-		return err
-	}
-	why := p.checkMounts()
+	err := p.engine.startContainer(ctx, c)
+	why := p.checkMounts() // even if the request failed, the engine may have mounted the directories
 	if why == nil {
-		return nil
+		return err
 	}
 	return errors.Join(why, p.removeUnsafe(ctx, why))
 }
@@ -266,6 +261,20 @@ func (p *remote) ensure(ctx context.Context) error {
 		p.noteContainer("")
 	}
 	return p.create(ctx, want)
+}
+
+// current reports whether the container exists, and ensure would neither replace nor change it.
+func (p *remote) current(ctx context.Context) bool {
+	f, err := p.fit(ctx)
+	if err != nil {
+		return false
+	}
+	want, err := p.opts.blueprint(f)
+	if err != nil {
+		return false
+	}
+	c, there, err := p.engine.inspect(ctx, p.name)
+	return err == nil && there && p.opts.mountsAll(c.HostConfig) && !p.outdated(ctx, c, want)
 }
 
 // fit returns the sandbox's image, and creates the image if it is missing. It records in the notebook whether that

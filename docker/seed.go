@@ -107,12 +107,16 @@ func (s *seedArchive) addAll(seeds []Seed) error {
 }
 
 func (s *seedArchive) addSeed(seed Seed) error {
-	return eachFile(seed, func(file, to string, info fs.FileInfo) error {
+	err := eachFile(seed, func(file, to string, info fs.FileInfo) error {
 		if err := s.parents(to); err != nil {
 			return err
 		}
 		return s.file(file, to, info)
 	})
+	if err == nil && seed.Fixed {
+		_, err = seed.source() // an agent may have planted a link in the meantime
+	}
+	return err
 }
 
 func (s *seedArchive) file(from, name string, info fs.FileInfo) error {

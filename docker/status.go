@@ -62,6 +62,9 @@ func (l *Launcher) Status(ctx context.Context) (Status, error) {
 	return s, nil
 }
 
+// Current reports whether the sandbox has a container that Prepare would not replace. It returns false on an error.
+func (l *Launcher) Current(ctx context.Context) bool { return l.remote.current(ctx) }
+
 func (s *Status) inspectEngine(ctx context.Context, e *Engine) error {
 	ctx, cancel := e.requestContext(ctx)
 	defer cancel()

@@ -148,7 +148,7 @@ func TestAttackAProjectThatBecomesALink(t *testing.T) {
 		t.Helper()
 		web.ask(`[[tool cmd="cat secret >stolen"]] [[text "stolen"]]`)
 		web.answeredBy(fmt.Sprintf("a link leads %s to %s", p.dir("web"), home))
-		if _, stdout, _ := runDuctor(t, "doctor", "-c", p.config); !strings.Contains(stdout, p.dir("web")+" leads to "+home) {
+		if _, stdout, _ := runDuctor(t, "doctor", "-c", p.config); !strings.Contains(stdout, p.dir("web")+" is a link to "+home) {
 			t.Errorf("doctor says %s", stdout)
 		}
 		if made := web.containers(); made != "" {
@@ -212,7 +212,7 @@ func (p *sandboxedDaemon) checkForgetsConversations(t *testing.T) {
 	}
 	cfg := p.cfg
 	cfg.Agents.IdleLimit = time.Nanosecond // the containers count as idle
-	envs, err := environment.Open(cfg, testLog(t))
+	envs, err := environment.Open(cfg, environment.NewPolicy(cfg), testLog(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +316,7 @@ func (p *sandboxedDaemon) turnOnThisMachine() (cli.Purpose, cli.TurnID) {
 // forge starts a command in the container of the shared project, as any agent in there could, and leaves it running.
 func (p *sandboxedDaemon) forge(cmd cli.Command) {
 	p.t.Helper()
-	boxes, err := environment.OpenSandboxes(p.cfg, testLog(p.t))
+	boxes, err := environment.OpenSandboxes(p.cfg, environment.NewPolicy(p.cfg), testLog(p.t))
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -135,7 +135,7 @@ func canaries(t *testing.T) (dir string) {
 // wipeSandboxes removes everything that a ductor leaves in engines.
 func wipeSandboxes(t *testing.T, cfg config.Config) {
 	t.Helper()
-	boxes, err := environment.OpenSandboxes(cfg, testLog(t))
+	boxes, err := environment.OpenSandboxes(cfg, environment.NewPolicy(cfg), testLog(t))
 	if err != nil {
 		t.Fatal(err)
 	}

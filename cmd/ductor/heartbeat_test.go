@@ -12,6 +12,7 @@ import (
 	"ductor/heartbeat"
 	"ductor/heartbeat/webhook"
 	"ductor/internal/app"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
 	"ductor/orchestrator"
@@ -105,7 +106,7 @@ func TestAScheduleThatSaysNothingIsRefused(t *testing.T) {
 	} {
 		c := config.Default()
 		c.Jobs = map[string]heartbeat.JobSettings{"odd": job(schedule, "x")}
-		if _, err := app.Jobs(c); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := app.Jobs(c, environment.NewPolicy(c)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", schedule, err)
 		}
 	}
@@ -113,7 +114,7 @@ func TestAScheduleThatSaysNothingIsRefused(t *testing.T) {
 	j := job("every day at 9", "x")
 	j.Rights.Rules = []string{"Bash(rm $HOME)"}
 	c.Jobs = map[string]heartbeat.JobSettings{"odd": j}
-	if _, err := app.Jobs(c); err == nil || !strings.Contains(err.Error(), "jobs.odd.rules") {
+	if _, err := app.Jobs(c, environment.NewPolicy(c)); err == nil || !strings.Contains(err.Error(), "jobs.odd.rules") {
 		t.Errorf("a rule that cannot be read: %v", err)
 	}
 }

@@ -41,7 +41,7 @@ func withRuns(ctx context.Context, from *source, notes io.Writer, f func([]envir
 		defer func() { err = errors.Join(err, root.Close()) }()
 		envs = append(envs, environment.Runs{Root: root})
 	}
-	boxes, err := environment.OpenSandboxes(cfg, slog.New(slog.DiscardHandler))
+	boxes, err := environment.OpenSandboxes(cfg, environment.NewPolicy(cfg), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

@@ -211,7 +211,7 @@ func TestTheRealCodexInASandbox(t *testing.T) {
 // modelInBox starts the simulated model inside a town's sandbox, which has no network.
 func modelInBox(t testing.TB, cfg config.Config, address string) {
 	t.Helper()
-	s, err := environment.OpenSandboxes(cfg, testLog(t))
+	s, err := environment.OpenSandboxes(cfg, environment.NewPolicy(cfg), testLog(t))
 	if err != nil {
 		t.Fatal(err)
 	}

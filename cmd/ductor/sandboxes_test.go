@@ -106,7 +106,7 @@ func (town *town) forgets(t *testing.T, what string, shelf func(*environment.Env
 	t.Helper()
 	cfg := town.cfg
 	cfg.Agents.IdleLimit = time.Nanosecond // it counts as idle
-	envs, err := environment.Open(cfg, testLog(t))
+	envs, err := environment.Open(cfg, environment.NewPolicy(cfg), testLog(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func TestCommandsAskForNoSandboxThatIsNotUsed(t *testing.T) {
 		p := config.SandboxProject{Dir: t.TempDir(), Settings: c.Sandbox.Settings}
 		p.Host, p.Mode = "unix://"+filepath.Join(t.TempDir(), "other.sock"), orchestrator.SandboxDocker
 		c.Sandbox.Projects = map[string]config.SandboxProject{"web": p}
-		s, err := environment.OpenSandboxes(c, testLog(t))
+		s, err := environment.OpenSandboxes(c, environment.NewPolicy(c), testLog(t))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -151,7 +151,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	if err = a.openHostAndDatabase(ctx); err != nil {
 		return nil, err
 	}
-	if a.envs, err = environment.Open(cfg, a.Log); err != nil {
+	if a.envs, err = environment.Open(cfg, a.now().policy, a.Log); err != nil {
 		return nil, err
 	}
 	if err = a.openStore(ctx); err != nil {
@@ -164,7 +164,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	}
 	served.Jobs, served.Files, served.Changes = a.timers.scheduler, a.files(), a.newChanges()
 	repos := projects.New(projects.Options{Named: func() map[string]string { return a.now().projects },
-		Roots: cfg.Projects.Roots, Sandboxes: a.envs.Sandboxes.Policy()})
+		Roots: cfg.Projects.Roots, Sandboxes: a.now().policy})
 	book := sessions.New(sessions.Options{Store: a.db, Now: time.Now, NewID: newID, Access: a.access(), Seen: a.seenIn})
 	served.SetAway, served.Checks = a.setAway, a.examiner()
 	served.Projects, served.Steps, served.Sessions, served.Usage = repos, steps.Reader{Store: a.db}, book, a.db
@@ -179,7 +179,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 		return nil, WithKind(ErrConfig, errors.New(strings.Join(problems, "\n")))
 	}
 	logUselessTools(cfg, a.Log)
-	logLinkedProjects(cfg, a.Log)
+	logLinkedProjects(cfg, a.now().policy, a.Log)
 	if a.service, err = service.New(agents); err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"ductor/cli"
 	"ductor/heartbeat"
 	"ductor/heartbeat/webhook"
 	"ductor/internal/app/environment"
@@ -14,8 +13,9 @@ import (
 	"ductor/orchestrator/approval"
 )
 
-// Jobs returns the enabled jobs of the configuration. They include the heartbeat.
-func Jobs(cfg config.Config) ([]orchestrator.Job, error) {
+// Jobs returns the enabled jobs of the configuration. They include the heartbeat. policy is the one of the start, also
+// for a configuration that ductor reloads.
+func Jobs(cfg config.Config, policy environment.Policy) ([]orchestrator.Job, error) {
 	var jobs []orchestrator.Job
 	for _, name := range slices.Sorted(maps.Keys(cfg.Jobs)) {
 		c := cfg.Jobs[name]
@@ -26,7 +26,7 @@ func Jobs(cfg config.Config) ([]orchestrator.Job, error) {
 		if err != nil {
 			return nil, cfg.Mistake(err, "jobs", name, "schedule")
 		}
-		j := jobOf(cfg, c.In, c.JobTurn, c.QuietHours)
+		j := jobOf(cfg, policy, c.In, c.JobTurn, c.QuietHours)
 		if err := approval.CheckRights(j.Rights); err != nil {
 			return nil, cfg.Mistake(err, "jobs", name, "rules")
 		}
@@ -35,7 +35,7 @@ func Jobs(cfg config.Config) ([]orchestrator.Job, error) {
 		jobs = append(jobs, j)
 	}
 	if c := cfg.Heartbeat; c.Enabled {
-		j := jobOf(cfg, c.In, orchestrator.JobTurn{Session: c.Session, Rights: c.Rights}, c.QuietHours)
+		j := jobOf(cfg, policy, c.In, orchestrator.JobTurn{Session: c.Session, Rights: c.Rights}, c.QuietHours)
 		if err := approval.CheckRights(j.Rights); err != nil {
 			return nil, cfg.Mistake(err, "heartbeat", "rules")
 		}
@@ -47,7 +47,8 @@ func Jobs(cfg config.Config) ([]orchestrator.Job, error) {
 
 // jobOf creates a job from the settings that schedules and webhooks have in common. The user of a job in a private chat
 // is the user of the chat. The user of a job in a group is the owner of ductor.
-func jobOf(cfg config.Config, in orchestrator.ConversationID, t orchestrator.JobTurn, q orchestrator.QuietHours) orchestrator.Job {
+func jobOf(cfg config.Config, policy environment.Policy, in orchestrator.ConversationID, t orchestrator.JobTurn,
+	q orchestrator.QuietHours) orchestrator.Job {
 	in.Chat = cmp.Or(in.Chat, cfg.Owner())
 	user := orchestrator.PersonID(cfg.Owner())
 	if in.Chat > 0 {
@@ -58,28 +59,17 @@ func jobOf(cfg config.Config, in orchestrator.ConversationID, t orchestrator.Job
 	}
 	t.Rights.Of = orchestrator.RightsOfJob
 	if t.Dir != "" {
-		t.Dir = realDir(environment.NewPolicy(cfg), in, t.Dir)
+		t.Dir = policy.Real(t.Dir)
 	}
 	return orchestrator.Job{Conversation: in, Person: user, JobTiming: orchestrator.JobTiming{QuietHours: q}, JobTurn: t}
 }
 
-// realDir returns the real path of a directory in the configuration. ductor calls realDir when it starts or reloads the
-// configuration. If ductor resolved the links later, an agent could have created a link to a directory with other
-// limits. If the links lead to another environment, an agent in a sandbox may already have created them. In this case,
-// realDir returns dir unchanged.
-func realDir(policy environment.Policy, in orchestrator.ConversationID, dir string) string {
-	if real := cli.RealPath(dir); policy.Of(real, in) == policy.Of(dir, in) {
-		return real
-	}
-	return dir
-}
-
 // Hooks returns the webhooks of the configuration.
-func Hooks(cfg config.Config) ([]webhook.Hook, error) {
+func Hooks(cfg config.Config, policy environment.Policy) ([]webhook.Hook, error) {
 	var hooks []webhook.Hook
 	for _, name := range slices.Sorted(maps.Keys(cfg.Webhooks.Hooks)) {
 		c := cfg.Webhooks.Hooks[name]
-		j := jobOf(cfg, c.In, c.JobTurn, c.QuietHours)
+		j := jobOf(cfg, policy, c.In, c.JobTurn, c.QuietHours)
 		if err := approval.CheckRights(j.Rights); err != nil {
 			return nil, cfg.Mistake(err, "webhooks", "hooks", name, "rules")
 		}

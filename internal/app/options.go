@@ -142,13 +142,11 @@ func (a *App) onBackground(conversation cli.Conversation, r cli.BackgroundResult
 }
 
 func (a *App) places(cfg config.Config) workplace.Places {
-	policy := environment.NewPolicy(cfg)
 	return workplace.Places{
 		Dir: cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots, AddDirs: cfg.Projects.AddDirs,
-		UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), Sandboxes: a.envs.Sandboxes.Policy(),
-		Links: workplace.LinksOf(func(dir string) string {
-			return realDir(policy, orchestrator.ConversationID{}, dir)
-		}, append([]string{cfg.Projects.DefaultDir}, cfg.Projects.Roots...)...),
+		UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), Sandboxes: a.now().policy,
+		Links: workplace.LinksOf(a.now().policy.Real,
+			append([]string{cfg.Projects.DefaultDir}, cfg.Projects.Roots...)...),
 	}
 }
 
@@ -181,10 +179,11 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 	return o
 }
 
-func turnsOf(cfg config.Config) conversation.TurnOptions {
+func turnsOf(cfg config.Config, policy environment.Policy) conversation.TurnOptions {
 	return conversation.TurnOptions{
 		Permissions: cfg.Permissions, Sessions: cfg.Sessions, Recovery: cfg.Recovery, Agents: defaultsOf(cfg.Agents),
-		Projects: projectsOf(cfg), Settings: settingsOf(cfg), LongTurn: cfg.Notify.Long, QueueMax: cfg.Queue.Max,
+		Projects: projectsOf(cfg, policy), Settings: settingsOf(cfg), LongTurn: cfg.Notify.Long,
+		QueueMax: cfg.Queue.Max,
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/host"
 	"ductor/cli/service"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/runner"
 )
@@ -103,6 +104,8 @@ func withProbeHost(cfg config.Config, f func(config.Config, *host.Launcher, *slo
 type Examined struct {
 	Running config.Config // the configuration in use
 	Agents  []cli.Provider
+	// Sandboxes are those that turns use. /doctor must not open them again, because directories may lead elsewhere now.
+	Sandboxes *environment.Sandboxes
 	// Mistakes is the error with which a reload of the configuration file would fail, or nil.
 	Mistakes error
 	// Changes contains the settings in the file that differ from Running.
@@ -116,7 +119,8 @@ func (a *App) examiner() func(context.Context) checks.Report {
 	}
 	return func(ctx context.Context) checks.Report {
 		agents := a.agents(a.now().Config)
-		e := Examined{Running: agents.cfg, Agents: agents.providers(agents.hostEnv(a.host))}
+		e := Examined{Running: agents.cfg, Sandboxes: a.envs.Sandboxes}
+		e.Agents = agents.providers(agents.hostEnv(a.host))
 		if a.Load != nil {
 			a.reloading.Lock()
 			read, err := a.readAgain()

@@ -11,6 +11,7 @@ import (
 
 	"ductor/bot/card"
 	"ductor/cli"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/lang"
 	"ductor/orchestrator"
@@ -31,6 +32,7 @@ type inUse struct {
 // creates new settings.
 type settings struct {
 	config.Config
+	policy   environment.Policy // of the start, also after a reload: it records where directories led then
 	look     card.Look
 	turns    conversation.TurnOptions
 	roster   orchestrator.Roster
@@ -41,15 +43,16 @@ type settings struct {
 // settings have the value of the start.
 func (u *inUse) now() *settings { return u.current.Load() }
 
-func (u *inUse) setCurrent(cfg config.Config) {
+func (u *inUse) setCurrent(cfg config.Config, policy environment.Policy) {
 	u.current.Store(&settings{
-		Config: cfg, look: lookOf(cfg), turns: turnsOf(cfg), roster: RosterOf(cfg), projects: namedProjects(cfg),
+		Config: cfg, policy: policy, look: lookOf(cfg), turns: turnsOf(cfg, policy), roster: RosterOf(cfg),
+		projects: namedProjects(cfg),
 	})
 }
 
 func (u *inUse) setStart(cfg config.Config) {
 	u.cfg = cfg
-	u.setCurrent(cfg)
+	u.setCurrent(cfg, environment.NewPolicy(cfg))
 }
 
 // Reload reads the configuration file again. It applies changed settings, except for those that need a restart. It
@@ -82,7 +85,7 @@ func (a *App) reloadAndLog(ctx context.Context) (r reloaded, err error) {
 		a.Log.Info("the configuration changed", "key", c.Key, "before", c.Before, "after", c.After, "applies", c.Applies)
 	}
 	a.Log.Info("the configuration was reloaded", "changes", len(r.changes))
-	logLinkedProjects(a.now().Config, a.Log)
+	logLinkedProjects(a.now().Config, a.now().policy, a.Log)
 	r.after = grantsOf(a.now().Config)
 	return r, nil
 }
@@ -114,7 +117,7 @@ func (a *App) readAgain() (r reading, err error) {
 	if problems := ProblemsOfTools(r.next, r.providers); len(problems) > 0 {
 		return r, errors.New(strings.Join(problems, "\n"))
 	}
-	r.jobs, err = Jobs(r.next)
+	r.jobs, err = Jobs(r.next, a.now().policy)
 	return r, err
 }
 
@@ -127,7 +130,7 @@ func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
 	if err := a.timers.scheduler.Sync(ctx, append(read.jobs, a.timers.hooks.Jobs()...)); err != nil {
 		return nil, fmt.Errorf("jobs: %w", err)
 	}
-	a.setCurrent(next)
+	a.setCurrent(next, a.now().policy)
 	a.machine.used = providers
 	a.service.SetProviders(func(in cli.Sandbox, present []cli.Provider) []cli.Provider {
 		if in == "" {

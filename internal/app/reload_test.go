@@ -42,6 +42,7 @@ type reloadRig struct {
 	*App
 	t    *testing.T
 	path string
+	more string // the end of the file
 }
 
 const reloadToken = "123456789:AAExample-token_for-tests0000000000"
@@ -49,11 +50,12 @@ const reloadToken = "123456789:AAExample-token_for-tests0000000000"
 const noon = "[jobs.noon]\nschedule = \"every day at 12:00\"\nprompt = \"look\"\nagent = \"claude\"\nquiet_from = " +
 	"\"02:00\"\nquiet_to = \"05:00\"\n"
 
-func newReloadRig(t *testing.T) *reloadRig {
+// newReloadRig starts an App. more is added to its configuration.
+func newReloadRig(t *testing.T, more ...string) *reloadRig {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	t.Setenv("XDG_STATE_HOME", filepath.Join(home, "state"))
-	r := &reloadRig{t: t, path: filepath.Join(home, "config.toml")}
+	r := &reloadRig{t: t, path: filepath.Join(home, "config.toml"), more: strings.Join(more, "")}
 	for _, dir := range []string{"ductor/shop", "ductor/other"} {
 		if err := os.MkdirAll(filepath.Join(home, dir), 0o700); err != nil {
 			t.Fatal(err)
@@ -135,7 +137,7 @@ func (r *reloadRig) write(row string) {
 		})
 		text = before + header + line + value + "\n" + strings.Join(lines, "") + rest
 	}
-	if err := os.WriteFile(r.path, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(r.path, []byte(text+r.more), 0o600); err != nil {
 		r.t.Fatal(err)
 	}
 }

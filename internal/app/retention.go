@@ -56,7 +56,7 @@ func PlanRetention(ctx context.Context, cfg config.Config) (plan []heartbeat.Ret
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	log := slog.New(slog.DiscardHandler)
-	envs, err := environment.Open(cfg, log)
+	envs, err := environment.Open(cfg, environment.NewPolicy(cfg), log)
 	if err != nil {
 		return nil, err
 	}

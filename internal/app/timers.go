@@ -41,7 +41,7 @@ func newTimers(a *App) *timers {
 // buildTimers stores the configured jobs, and opens the listener for webhooks if any are configured.
 func buildTimers(ctx context.Context, a *App) error {
 	b := a.timers
-	configured, err := Hooks(a.cfg)
+	configured, err := Hooks(a.cfg, a.now().policy)
 	if err != nil {
 		return WithKind(ErrConfig, err)
 	}
@@ -52,7 +52,7 @@ func buildTimers(ctx context.Context, a *App) error {
 		return WithKind(ErrConfig, err)
 	}
 	b.hooks = hooks
-	jobs, err := Jobs(a.cfg)
+	jobs, err := Jobs(a.cfg, a.now().policy)
 	if err != nil {
 		return WithKind(ErrConfig, err)
 	}

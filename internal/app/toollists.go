@@ -17,18 +17,17 @@ import (
 	"ductor/orchestrator/approval"
 )
 
-// projectsOf returns the policies of the configured projects, with the real paths of their directories; see realDir. If
-// links lead a project to another environment, projectsOf adds a policy for the real path. This policy contains only
-// the limits of the project. If the real path is inside another project, the added policy also contains the policy of
-// that project.
-func projectsOf(cfg config.Config) (all []orchestrator.ProjectPolicy) {
-	policy := environment.NewPolicy(cfg)
+// projectsOf returns the policies of the configured projects, with the real paths of their directories; see Policy.Real.
+// If links lead a project to another environment or out of the roots, projectsOf adds a policy for the real path. This
+// policy contains only the limits of the project. If the real path is inside another project, the added policy also
+// contains the policy of that project.
+func projectsOf(cfg config.Config, policy environment.Policy) (all []orchestrator.ProjectPolicy) {
 	for _, name := range slices.Sorted(maps.Keys(cfg.Projects.Named)) {
 		p := cfg.Projects.Named[name]
-		p.Dir = realDir(policy, orchestrator.ConversationID{}, p.Dir)
+		p.Dir = policy.Real(p.Dir)
 		all = append(all, p)
 	}
-	linked := linkedProjects(cfg)
+	linked := linkedProjects(cfg, policy)
 	names := slices.Collect(maps.Keys(linked))
 	slices.SortFunc(names, func(a, b string) int { // outer directories first
 		return cmp.Or(len(linked[a])-len(linked[b]), strings.Compare(a, b))
@@ -40,13 +39,13 @@ func projectsOf(cfg config.Config) (all []orchestrator.ProjectPolicy) {
 	return all
 }
 
-// linkedProjects returns the projects whose directory contains links to another environment. The keys are the names of
-// the projects, and the values are the real paths.
-func linkedProjects(cfg config.Config) map[string]string {
-	policy, linked := environment.NewPolicy(cfg), map[string]string{}
+// linkedProjects returns the projects whose directory contains links that ductor does not follow. The keys are the names
+// of the projects, and the values are the real paths.
+func linkedProjects(cfg config.Config, policy environment.Policy) map[string]string {
+	linked := map[string]string{}
 	for name, p := range cfg.Projects.Named {
 		real := cli.RealPath(p.Dir)
-		if realDir(policy, orchestrator.ConversationID{}, p.Dir) != real {
+		if policy.Real(p.Dir) != real {
 			linked[name] = real
 		}
 	}
@@ -72,10 +71,10 @@ func limitProject(all []orchestrator.ProjectPolicy, dir string,
 	return p
 }
 
-func logLinkedProjects(cfg config.Config, log *slog.Logger) {
-	for name, real := range linkedProjects(cfg) {
-		log.Warn("A link leads the project to another environment. Only the limits of its tools apply there.",
-			"project", name, "dir", cfg.Projects.Named[name].Dir, "leads to", real)
+func logLinkedProjects(cfg config.Config, policy environment.Policy, log *slog.Logger) {
+	for name, real := range linkedProjects(cfg, policy) {
+		log.Warn("A link leads the project to another environment, or out of the roots. "+
+			"Only the limits of its tools apply there.", "project", name, "dir", cfg.Projects.Named[name].Dir, "leads to", real)
 	}
 }
 

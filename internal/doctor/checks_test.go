@@ -7,16 +7,24 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"ductor/bot/checks"
 	"ductor/cli/clitest"
 	"ductor/docker/dockertest"
 	"ductor/heartbeat/webhook"
 	"ductor/internal/app"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/keys"
 	agentsim "ductor/internal/sim/agent"
@@ -69,9 +77,9 @@ func serverRows() []row {
 // linkRows returns the rows of projects in place of which an agent put a link.
 func linkRows() []row {
 	return []row{
-		{check: sandbox, about: "box", fix: sandboxed, state: Failed, says: "/box leads to /", passes: nothing,
+		{check: sandbox, about: "box", fix: sandboxed, state: Failed, says: "/box is a link to /", passes: nothing,
 			spoil: func(s *setUp) { linkedProject(s, "box", orchestrator.SandboxDocker, s.state) }},
-		{check: sandbox, about: "open", fix: sandboxed, state: Failed, says: "/open leads to /", passes: nothing,
+		{check: sandbox, about: "open", fix: sandboxed, state: Failed, says: "/open is a link to /", passes: nothing,
 			spoil: func(s *setUp) { linkedProject(s, "open", orchestrator.SandboxOff, s.project) }},
 	}
 }
@@ -287,4 +295,83 @@ func TestNoFindingShowsASecret(t *testing.T) {
 	if text := found.String(); strings.Contains(text, password) || strings.Contains(text, s.srv.Token()) {
 		t.Errorf("it shows a secret:\n%s", text)
 	}
+}
+
+// While ductor runs, doctor neither creates nor replaces a container. The running ductor may have read another
+// configuration, and directories may have led elsewhere then.
+func TestDoctorLeavesContainersToARunningDuctor(t *testing.T) {
+	s := newSetUp(t)
+	s.onlyClaude()
+	engine, created := engineThatCounts(t)
+	runner := dockertest.Tool(t, dockertest.Runner)
+	change(func(c *config.Config) {
+		set := &c.Sandbox.Settings
+		set.Mode, set.Host, set.Image, set.Runner = orchestrator.SandboxDocker, engine, "any", runner
+	})(s)
+	s.database()
+	s.serve(os.Getpid())
+	if found := s.examine(); created.Load() > 0 || !found.contains("sandbox default", Warning, "restart ductor") {
+		t.Errorf("with a running ductor, %d containers are created:\n%s", created.Load(), found)
+	}
+	s.serve(0)
+	if found := s.examine(); created.Load() == 0 || found.contains("sandbox default", Warning, "") {
+		t.Errorf("without a running ductor, no container is created:\n%s", found)
+	}
+}
+
+// /doctor checks the folders as the running ductor found them at its start. A link that changed later is not in use.
+func TestDoctorInTheChatUsesTheSandboxesOfDuctor(t *testing.T) {
+	s := newSetUp(t)
+	engine, created := engineThatCounts(t)
+	v1, v2 := filepath.Join(s.project, "v1"), filepath.Join(s.project, "v2")
+	link := filepath.Join(s.project, "current")
+	s.must(errors.Join(os.Mkdir(v1, 0o700), os.Mkdir(v2, 0o700), os.Symlink(v1, link),
+		os.WriteFile(s.path, []byte(s.text), 0o600)))
+	cfg, err := s.load()
+	s.must(err)
+	p := config.SandboxProject{Dir: link, Settings: cfg.Sandbox.Settings}
+	p.Mode, p.Host, p.Image, p.Runner = orchestrator.SandboxDocker, engine, "any", dockertest.Tool(t, dockertest.Runner)
+	cfg.Sandbox.Projects = map[string]config.SandboxProject{"app": p}
+	inUse, err := environment.OpenSandboxes(cfg, environment.NewPolicy(cfg), slog.New(slog.DiscardHandler))
+	s.must(err)
+	defer func() { s.must(inUse.Close()) }()
+	s.must(errors.Join(os.Remove(link), os.Symlink(v2, link)))
+	report := Report(t.Context(), app.Examined{Running: cfg, Sandboxes: inUse})
+	named := func(p checks.Problem) bool { return strings.Contains(p.Text, link+" leads to "+v2) }
+	if !slices.ContainsFunc(report.Failures, named) || created.Load() > 0 {
+		t.Errorf("it finds %+v and creates %d containers", report.Failures, created.Load())
+	}
+}
+
+// engineThatCounts serves an engine that has every image and refuses to create containers. It returns the address of the
+// engine, and how many containers it was told to create.
+func engineThatCounts(t *testing.T) (string, *atomic.Int32) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ec") // paths of sockets must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // at worst a leftover in the temporary directory
+	l, err := net.Listen("unix", filepath.Join(dir, "sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	created := new(atomic.Int32)
+	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(
+		func(out http.ResponseWriter, r *http.Request) {
+			answer := `{"Os":"linux","Version":"1"}`
+			switch path := r.URL.Path; {
+			case strings.Contains(path, "/images/"):
+				answer = `{"Id":"sha256:1"}`
+			case strings.HasSuffix(path, "/containers/create"):
+				created.Add(1)
+				out.WriteHeader(http.StatusInternalServerError)
+			case strings.Contains(path, "/containers/"):
+				out.WriteHeader(http.StatusNotFound)
+			}
+			_, _ = io.WriteString(out, answer) // the client reports a broken answer
+		})}}
+	server.Start()
+	t.Cleanup(server.Close)
+	return "unix://" + l.Addr().String(), created
 }

@@ -17,6 +17,7 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/internal/app"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/proctree"
 )
@@ -57,7 +58,7 @@ func (d *doctor) examine(ctx context.Context, cfg config.Config, withAgents func
 // Report checks a running ductor, using the agents that this ductor runs. It also checks whether the configuration file
 // could replace the configuration in use.
 func Report(ctx context.Context, e app.Examined) (r checks.Report) {
-	d := &doctor{scrub: app.NewScrubber(e.Running)}
+	d := &doctor{scrub: app.NewScrubber(e.Running), inUse: e.Sandboxes}
 	d.checkFile(e)
 	d.examine(ctx, e.Running, func(f func([]cli.Provider)) error { f(e.Agents); return nil })
 	r.LogIn = d.loggedOut
@@ -129,6 +130,7 @@ type doctor struct {
 	scrub     *tgapi.Scrubber
 	found     Findings
 	loggedOut []cli.Agent
+	inUse     *environment.Sandboxes // sandboxes of the running ductor that asks; nil in a process of its own
 }
 
 func (d *doctor) ok(of check, text string) {

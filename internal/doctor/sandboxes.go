@@ -18,10 +18,19 @@ import (
 const sandboxTimeout = time.Minute
 
 func (d *doctor) checkSandboxes(ctx context.Context, cfg config.Config) {
-	all, err := environment.OpenSandboxes(cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		d.fail(sandboxes, err.Error(), "correct it in [sandbox]; docs/sandbox.md explains it")
-		return
+	all := d.inUse
+	if all == nil {
+		var err error
+		all, err = environment.OpenSandboxes(cfg, environment.NewPolicy(cfg), slog.New(slog.DiscardHandler))
+		if err != nil {
+			d.fail(sandboxes, err.Error(), "correct it in [sandbox]; docs/sandbox.md explains it")
+			return
+		}
+		defer func() {
+			if err := all.Close(); err != nil {
+				d.warn(sandboxes, err.Error(), "check the engine of sandbox.host")
+			}
+		}()
 	}
 	for _, b := range all.Configured() {
 		if b.Setting.Mode != orchestrator.SandboxDocker && b.CheckFolders() == nil {
@@ -30,9 +39,6 @@ func (d *doctor) checkSandboxes(ctx context.Context, cfg config.Config) {
 		ctx, cancel := context.WithTimeout(ctx, sandboxTimeout)
 		d.checkSandbox(ctx, cfg, b)
 		cancel()
-	}
-	if err := all.Close(); err != nil {
-		d.warn(sandboxes, err.Error(), "check the engine of sandbox.host")
 	}
 }
 
@@ -43,7 +49,8 @@ func (d *doctor) checkSandbox(ctx context.Context, cfg config.Config, b *environ
 		return
 	}
 	if err := b.CheckFolders(); err != nil {
-		d.fail(what, err.Error(), "remove the link, or correct [sandbox.projects]; docs/sandbox.md explains it")
+		d.fail(what, err.Error(), "remove the link, or name the real folder in [projects] or [sandbox], and restart "+
+			"ductor; docs/sandbox.md explains it")
 		return
 	}
 	d.checkSeeds(what, b)
@@ -75,6 +82,11 @@ func (d *doctor) checkSandbox(ctx context.Context, cfg config.Config, b *environ
 		d.warn(what, detail, "send a message: the first one builds the image, which may take minutes")
 		return
 	}
+	if !d.mayPrepare(ctx, cfg, b) {
+		d.warn(what, detail+", not the one that the configuration and its folders make now",
+			"send a message there, or restart ductor if you changed them; then run ductor doctor again")
+		return
+	}
 	if err := b.Launcher.Prepare(ctx); err != nil {
 		d.fail(what, err.Error(), "start the engine and let the user of ductor use it, or set sandbox.host to another")
 		return
@@ -83,6 +95,15 @@ func (d *doctor) checkSandbox(ctx context.Context, cfg config.Config, b *environ
 	if d.checkAgents(ctx, cfg, app.SandboxAgents(cfg, b), what+", ") == 0 {
 		d.fail(what, "no agent can be used in it", "put them into its image, and see sandbox.logins and sandbox.seeds")
 	}
+}
+
+// mayPrepare reports whether doctor may prepare the container. If another process of ductor uses it, doctor must not
+// create or replace it: that process may have read another configuration, and directories may have led elsewhere then.
+func (d *doctor) mayPrepare(ctx context.Context, cfg config.Config, b *environment.Sandbox) bool {
+	if _, runs := app.StorageUser(cfg.Storage.Dir); !runs || d.inUse != nil {
+		return true
+	}
+	return b.Launcher.Current(ctx)
 }
 
 // checkSeeds adds a finding for each required file in sandbox.seeds that does not exist on this machine.

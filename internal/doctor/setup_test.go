@@ -98,9 +98,19 @@ dir = %q
 func (s *setUp) examine() Findings {
 	s.t.Helper()
 	s.must(errors.Join(os.WriteFile(s.path, []byte(s.text), 0o600), os.Chmod(s.path, s.mode)))
-	cfg, err := config.LoadFrom(s.path, config.OSEnvironment())
+	cfg, err := s.load()
 	if err != nil {
 		return Unreadable(s.path, err)
+	}
+	return Examine(s.t.Context(), cfg)
+}
+
+// load reads the configuration file, and applies the changes that a file cannot express.
+func (s *setUp) load() (config.Config, error) {
+	s.t.Helper()
+	cfg, err := config.LoadFrom(s.path, config.OSEnvironment())
+	if err != nil {
+		return cfg, err
 	}
 	if cfg.Keys, err = keys.Read(s.state, ""); err != nil {
 		s.t.Fatal(err)
@@ -108,7 +118,7 @@ func (s *setUp) examine() Findings {
 	for _, change := range s.changes {
 		change(&cfg)
 	}
-	return Examine(s.t.Context(), cfg)
+	return cfg, nil
 }
 
 // contains reports whether the findings contain one with a name, a state, and a substring in its text or fix.

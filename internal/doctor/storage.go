@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ductor/internal/app"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/store"
 	"ductor/internal/store/sqlite"
@@ -103,10 +104,10 @@ func (d *doctor) checkCanCreate(path string) {
 
 // checkJobs checks schedules and webhooks. It also reports how much old data ductor will delete next.
 func (d *doctor) checkJobs(ctx context.Context, cfg config.Config) {
-	if _, err := app.Hooks(cfg); err != nil {
+	if _, err := app.Hooks(cfg, environment.NewPolicy(cfg)); err != nil {
 		d.fail(webhooks, err.Error(), "correct it in [webhooks]")
 	}
-	if all, err := app.Jobs(cfg); err != nil {
+	if all, err := app.Jobs(cfg, environment.NewPolicy(cfg)); err != nil {
 		d.fail(jobs, err.Error(), "correct that job in the configuration; docs/schedules.md explains it")
 	} else if len(all)+len(cfg.Webhooks.Hooks) > 0 {
 		d.ok(jobs, fmt.Sprintf("%d by schedule, %d by webhook", len(all), len(cfg.Webhooks.Hooks)))

@@ -74,7 +74,7 @@ func (p Places) DirOf(c orchestrator.Conversation) string {
 }
 
 // Resolve returns the absolute path of a directory, without symbolic links. It returns an error unless this path is
-// inside Roots.
+// inside Roots, where only the links in Links are followed.
 func (p Places) Resolve(base, path string) (string, error) {
 	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
 		home, err := os.UserHomeDir()
@@ -91,12 +91,7 @@ func (p Places) Resolve(base, path string) (string, error) {
 		return "", orchestrator.ErrNotADir
 	}
 	for _, root := range p.Roots {
-		if root == path {
-			root = dir
-		} else if root, err = filepath.EvalSymlinks(root); err != nil {
-			continue
-		}
-		if rel, err := filepath.Rel(root, dir); err == nil && filepath.IsLocal(rel) {
+		if cli.Lies(dir, p.Real(root)) {
 			if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 				return "", orchestrator.ErrNotADir
 			}
@@ -160,7 +155,7 @@ func (p Places) CheckDir(dir string) error {
 		return nil
 	}
 	f := &cli.Failure{Kind: cli.NoDirectory, Reason: fmt.Sprintf("%s: %s", dir, err), Cause: err}
-	if leads := cli.RealPath(dir); leads != p.Real(dir) {
+	if leads := cli.RealPath(dir); leads != p.Real(dir) && leads != filepath.Clean(dir) {
 		f.Cause = &lang.Error{Kind: err, Explain: func(in lang.Printer) string {
 			return in.Text("failure.dir-replaced", dir, leads)
 		}}

@@ -51,6 +51,18 @@ func TestLinksOfTheConfiguration(t *testing.T) {
 	}
 }
 
+// ductor cannot resolve a link that leads to itself, so the reason names no target.
+func TestALinkThatCannotBeResolved(t *testing.T) {
+	base := tree(t, []string{"data/src"}, map[string]string{"src": "data/src", "data/src/loop": "data/src/loop"})
+	at := func(path string) string { return filepath.Join(base, path) }
+	roots := []string{at("src")}
+	p := Places{Dir: at("src"), Roots: roots, Links: LinksOf(cli.RealPath, roots...)}
+	err := p.CheckDir(at("src/loop"))
+	if !errors.Is(err, orchestrator.ErrNotADir) || strings.Contains(err.Error(), "leads") {
+		t.Errorf("a link to itself: %v", err)
+	}
+}
+
 // An agent replaces the directory of its session, or a directory above it, by a link to another directory inside the
 // roots, which has other limits.
 func TestAttackADirectoryBecomesALink(t *testing.T) {

@@ -15,8 +15,8 @@ type Environments struct {
 }
 
 // Open opens the environments. It does not contact a container engine.
-func Open(cfg config.Config, log *slog.Logger) (e Environments, err error) {
-	if e.Sandboxes, err = OpenSandboxes(cfg, log); err != nil {
+func Open(cfg config.Config, policy Policy, log *slog.Logger) (e Environments, err error) {
+	if e.Sandboxes, err = OpenSandboxes(cfg, policy, log); err != nil {
 		return Environments{}, err
 	}
 	if e.Homes, err = openHomes(cfg); err != nil {

@@ -26,12 +26,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// fakeEngine answers like an engine that has every image and no container. It starts no programs.
+// fakeEngine answers like an engine that has every image. It starts no programs.
 type fakeEngine struct {
 	host string
 
 	mu     sync.Mutex
-	mounts []string // "source target" of each writable directory that it was told to mount
+	mounts []string                   // "source target" of each directory that it was told to mount
+	start  func() bool                // starts a container; false breaks the connection; nil if none is kept
+	kept   *container.InspectResponse // the container that exists; nil if none does
 }
 
 func newFakeEngine(t *testing.T) *fakeEngine {
@@ -58,7 +60,10 @@ func (e *fakeEngine) serve(out http.ResponseWriter, r *http.Request) {
 	case strings.Contains(path, "/images/"):
 		answer = `{"Id":"sha256:1"}`
 	case strings.HasSuffix(path, "/containers/create"):
-		var c struct{ HostConfig container.HostConfig }
+		var c struct {
+			*container.Config
+			HostConfig container.HostConfig
+		}
 		if err := json.NewDecoder(r.Body).Decode(&c); err != nil {
 			http.Error(out, err.Error(), http.StatusBadRequest)
 			return
@@ -69,9 +74,24 @@ func (e *fakeEngine) serve(out http.ResponseWriter, r *http.Request) {
 				e.mounts = append(e.mounts, mount) // ductor may create the container twice, because it never starts
 			}
 		}
+		if e.start != nil {
+			e.kept = &container.InspectResponse{Config: c.Config, ContainerJSONBase: &container.ContainerJSONBase{
+				ID: "c1", HostConfig: &c.HostConfig, State: &container.State{Status: container.StateExited}}}
+		}
 		e.mu.Unlock()
 		out.WriteHeader(http.StatusCreated)
 		answer = `{"Id":"c1"}`
+	case r.Method == http.MethodDelete:
+		e.mu.Lock()
+		e.kept = nil
+		e.mu.Unlock()
+		out.WriteHeader(http.StatusNoContent)
+	case strings.HasSuffix(path, "/start"):
+		if start := e.starts(); start != nil && !start() {
+			panic(http.ErrAbortHandler)
+		}
+	case e.existing() != nil && strings.HasSuffix(path, "/json"):
+		answer = string(e.existing())
 	case strings.Contains(path, "/containers/") && strings.HasSuffix(path, "/json"):
 		out.WriteHeader(http.StatusNotFound)
 		answer = `{"message":"no such container"}`
@@ -80,6 +100,36 @@ func (e *fakeEngine) serve(out http.ResponseWriter, r *http.Request) {
 		answer = `{"message":"this engine starts no programs"}`
 	}
 	_, _ = io.WriteString(out, answer) // the client reports a broken answer
+}
+
+func (e *fakeEngine) starts() func() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.kept != nil {
+		e.kept.State.Running = true
+	}
+	return e.start
+}
+
+// onStart stops the container, keeps containers from now on, and calls start when one starts.
+func (e *fakeEngine) onStart(start func() bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.start = start
+	if e.kept != nil {
+		e.kept.State.Running = false
+	}
+}
+
+// existing returns the container as the engine describes it, or nil if none exists.
+func (e *fakeEngine) existing() []byte {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.kept == nil {
+		return nil
+	}
+	raw, _ := json.Marshal(e.kept) // it can always be encoded
+	return raw
 }
 
 // mounted returns the mounts of the containers that the engine created since the last call.
@@ -148,7 +198,7 @@ func (w *fixture) replace(dir, to string) {
 // open starts ductor with the configuration.
 func (w *fixture) open() *Sandboxes {
 	w.t.Helper()
-	s, err := OpenSandboxes(w.cfg, slog.New(slog.DiscardHandler))
+	s, err := OpenSandboxes(w.cfg, NewPolicy(w.cfg), slog.New(slog.DiscardHandler))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -294,6 +344,10 @@ func TestAttackALinkIntoAnotherEnvironment(t *testing.T) {
 			environmentOf: map[string]cli.Sandbox{"src/more": "default", "src/more/deep": "deep"}},
 		{name: "to the root", general: box, replaced: "src/web", to: "src", refused: "web",
 			environmentOf: map[string]cli.Sandbox{"src": "default", "src/other": "default"}},
+		{name: "into the default sandbox", general: box, replaced: "src/web", to: "src/other", refused: "web",
+			environmentOf: map[string]cli.Sandbox{"src/web": "web", "src/other": "default"}},
+		{name: "to all directories", general: off, replaced: "src/web/inner", to: "", refused: "inner",
+			environmentOf: map[string]cli.Sandbox{"": "", "src": "", "src/other": "", "elsewhere": ""}},
 		{name: "from a project to the default environment", general: box, replaced: "src/web/inner",
 			to: "src/other", refused: "inner",
 			environmentOf: map[string]cli.Sandbox{"src/other": "default", "src/web": "web"}},
@@ -334,6 +388,163 @@ func TestAttackALinkIntoAnotherEnvironment(t *testing.T) {
 	}
 }
 
+// An agent replaces a mount or a seed of a sandbox by a link, while ductor runs or before it starts: one inside the roots,
+// or one inside a mount in which agents may write.
+func TestAttackALinkInPlaceOfAMount(t *testing.T) {
+	for _, replaced := range []string{"src/assets", "src/web/cache", "pool/sub", "src/netrc"} {
+		w := newFixture(t, orchestrator.SandboxDocker, map[string]string{"web": "src/web"})
+		w.mkdir("src/assets", "src/web/cache", "pool/sub", "src/other")
+		web := w.cfg.Sandbox.Projects["web"]
+		web.Mounts = []string{w.at("src/assets"), w.at("src/web/cache") + ":/cache:rw", w.at("pool") + ":rw",
+			w.at("pool/sub") + ":/sub"}
+		web.Logins, web.Seeds = "none", []string{w.at("src/netrc") + ":.netrc"}
+		w.cfg.Sandbox.Projects["web"] = web
+		for _, file := range []string{"src/netrc", "home/netrc"} {
+			if err := os.WriteFile(w.at(file), []byte("key"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		running := w.open()
+		w.wantMount(running, "web", "src/assets")
+		to := map[string]string{"src/web/cache": "src/other", "src/netrc": "home/netrc"}[replaced]
+		w.replace(replaced, cmp.Or(to, "home"))
+		for _, s := range []*Sandboxes{running, w.open()} {
+			w.wantRefusal(s, "web", replaced, cmp.Or(to, "home"))
+		}
+		dir := w.at(replaced)
+		if err := errors.Join(os.Remove(dir), os.Rename(dir+".moved", dir)); err != nil {
+			t.Fatal(err)
+		}
+		w.wantMount(running, "web", "src/assets")
+	}
+}
+
+// A mount and a seed may be links of the owner. Links inside the roots work if they stay in the same project, and links
+// outside of the roots may even change while ductor runs.
+func TestMountsBehindLinksOfTheOwner(t *testing.T) {
+	w := newFixture(t, orchestrator.SandboxOff, map[string]string{"web": "src/web"})
+	w.mkdir("src/web/v1", "src/v1", "lib1", "lib2")
+	w.link("src/current", "src/v1")
+	w.link("src/web/current", "src/web/v1")
+	w.link("lib", "lib1")
+	web := w.cfg.Sandbox.Projects["web"]
+	web.Mounts = []string{w.at("src/current"), w.at("src/web/current") + ":/current", w.at("lib")}
+	w.cfg.Sandbox.Projects["web"] = web
+	s := w.open()
+	w.wantMount(s, "web", "src/v1 src/current")
+	if err := os.Remove(w.at("lib")); err != nil {
+		t.Fatal(err)
+	}
+	w.link("lib", "lib2")
+	w.wantMount(s, "web", "lib")
+}
+
+// wantMount expects that the next container of a sandbox gets this mount, "source target".
+func (w *fixture) wantMount(s *Sandboxes, sandbox, mount string) {
+	w.t.Helper()
+	err := s.Find(cli.Sandbox(sandbox)).Launcher.Prepare(w.t.Context())
+	source, target, _ := strings.Cut(mount, " ")
+	mount = w.at(source) + " " + w.at(cmp.Or(target, source))
+	if got := w.engine.mounted(); !slices.Contains(got, mount) {
+		w.t.Errorf("the sandbox %s mounts %q, not %q: %v", sandbox, got, mount, err)
+	}
+}
+
+// An agent replaces a root inside of another root by a link before ductor starts.
+func TestAttackALinkInPlaceOfANestedRoot(t *testing.T) {
+	w := newFixture(t, orchestrator.SandboxDocker, map[string]string{"web": "src/a/repo/web"})
+	w.mkdir("src/a/repo/web", "src/other/web", "home/web")
+	w.cfg.Projects.Roots = []string{w.at("src/a/repo"), w.at("src")}
+	w.wantMounts(w.open(), "default", "src/a/repo", "src")
+	w.replace("src/a/repo", "home")
+	s := w.open()
+	w.wantRefusal(s, "default", "src/a/repo", "home")
+	w.wantRefusal(s, "web", "src/a/repo/web", "home/web")
+	if got := s.Policy().Real(w.at("src/a/repo/web")); got != w.at("src/a/repo/web") {
+		t.Errorf("a job of web works in %s", got)
+	}
+	if err := os.Remove(w.at("src/a/repo")); err != nil {
+		t.Fatal(err)
+	}
+	w.link("src/a/repo", "src/other") // all of it is in the sandbox anyway
+	s = w.open()
+	w.wantMounts(s, "default", "src/other", "src", "src/other src/a/repo")
+	w.wantRefusal(s, "web", "src/a/repo/web", "src/other/web")
+}
+
+// The target of a link that ductor does not follow may belong to no project, but no job moves there.
+func TestAttackAJobBehindALink(t *testing.T) {
+	w := newFixture(t, orchestrator.SandboxOff, map[string]string{"web": "src/web", "inner": "src/web/inner"})
+	w.mkdir("src/web/inner", "src/other")
+	w.replace("src/web/inner", "src/other")
+	p := w.open().Policy()
+	if got := p.Real(w.at("src/web/inner")); got != w.at("src/web/inner") {
+		t.Errorf("a job of inner works in %s", got)
+	}
+	if got := p.Of(w.at("src/other"), orchestrator.ConversationID{}); got != "inner" {
+		t.Errorf("a session that worked behind the link is in %q now", got)
+	}
+}
+
+// A root may be missing for a time, such as one on a disk. A container of a conversation gets the roots that are there
+// when the conversation first needs it.
+func TestRootsThatAreMissing(t *testing.T) {
+	w := newFixture(t, orchestrator.SandboxDocker, nil)
+	w.cfg.Sandbox.Isolation = docker.IsolationConversation
+	w.cfg.Projects.Roots = append(w.cfg.Projects.Roots, w.at("disk"), w.at("loop"))
+	w.link("loop", "loop")
+	s := w.open()
+	w.wantMounts(s, "default/1/0", "src")
+	w.mkdir("disk")
+	w.wantMounts(s, "default/2/0", "src", "disk")
+	if err := os.Remove(w.at("disk")); err != nil {
+		t.Fatal(err)
+	}
+	w.wantMounts(s, "default/3/0", "src")
+}
+
+// The connection to the engine breaks while it starts a container, and an agent has just replaced the project. The
+// container does not stay.
+func TestAttackALinkDuringAStartThatFails(t *testing.T) {
+	w := newFixture(t, orchestrator.SandboxDocker, map[string]string{"web": "src/web"})
+	w.mkdir("src/web")
+	s := w.open()
+	w.engine.onStart(func() bool { return true })
+	w.wantMounts(s, "web", "src/web")
+	if w.engine.existing() == nil {
+		t.Fatal("the sandbox has no container")
+	}
+	w.engine.onStart(func() bool { w.replace("src/web", "home"); return false })
+	w.wantRefusal(s, "web", "src/web", "home")
+	if w.engine.existing() != nil {
+		t.Error("the container stays")
+	}
+}
+
+// ductor doctor does not prepare a container whose folders led elsewhere when ductor started.
+func TestWhetherAContainerIsCurrent(t *testing.T) {
+	w := newFixture(t, orchestrator.SandboxOff, map[string]string{"web": "src/current"})
+	w.mkdir("src/v1", "src/v2")
+	w.link("src/current", "src/v1")
+	s := w.open()
+	current := func(of *Sandboxes, want bool) {
+		t.Helper()
+		if got := of.Find("web").Launcher.Current(t.Context()); got != want {
+			t.Errorf("the container is current: %v", got)
+		}
+	}
+	current(s, false)
+	w.engine.onStart(func() bool { return true })
+	w.wantMounts(s, "web", "src/v1", "src/v1 src/current")
+	current(s, true)
+	if err := os.Remove(w.at("src/current")); err != nil {
+		t.Fatal(err)
+	}
+	w.link("src/current", "src/v2")
+	current(w.open(), false)
+	current(s, true)
+}
+
 // An engine on another machine does not see the directories of this machine. So its mounts have the configured paths, and
 // no link on this machine stops it.
 func TestLinksOfAnotherMachine(t *testing.T) {
@@ -347,10 +558,14 @@ func TestLinksOfAnotherMachine(t *testing.T) {
 	}
 	defer engine.Close()
 	b.Engine = engine
-	b.folders = []folder{{dir: w.at("src/web"), real: w.at("data/web")}}
-	o, err := s.options(&b)
-	if err != nil || o.CheckMounts != nil || !slices.Equal(o.Projects, []string{w.at("data/web"), w.at("src/web")}) ||
-		len(o.Mounts) > 0 {
-		t.Errorf("it mounts %q and %v: %v", o.Projects, o.Mounts, err)
+	for dir, want := range map[string][]string{
+		"src/web":     {w.at("data/web"), w.at("src/web")},
+		"src/missing": {w.at("src/missing")}, // the link that leads there may not exist on the other machine
+	} {
+		s.policy.folders["web"] = folder{dir: w.at(dir), real: w.at("data/web")}
+		o := s.options(&b)
+		if err := o.CheckMounts(); err != nil || !slices.Equal(o.Projects, want) || len(o.Mounts) > 0 {
+			t.Errorf("it mounts %q and %v: %v", o.Projects, o.Mounts, err)
+		}
 	}
 }

@@ -33,7 +33,7 @@ func TestAnotherWayToAnEngineIsNoFormerEngine(t *testing.T) {
 	set := &cfg.Sandbox.Settings
 	set.Mode, set.Host, set.BuildDir, set.BuildNetwork, set.Network = orchestrator.SandboxDocker, dockertest.Host(), dockertest.ImageDir(t), "none", "none"
 	set.Runner = dockertest.Tool(t, dockertest.Runner)
-	s, err := OpenSandboxes(cfg, slog.New(slog.DiscardHandler))
+	s, err := OpenSandboxes(cfg, NewPolicy(cfg), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

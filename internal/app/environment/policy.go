@@ -13,10 +13,14 @@ import (
 )
 
 // Policy determines in which environment an agent runs, by its working directory. It implements orchestrator.Sandboxes.
+// It is also the record of where the directories of the configuration led when ductor started. ductor must create only
+// one Policy, because agents may replace directories by links later.
 type Policy struct {
 	projects []projectDir
+	confined []projectDir // targets of links that ductor does not follow; they do not belong to the projects
 	roots    []folder
 	folders  map[string]folder // directories of the projects, by name
+	areas    []string          // real paths of directories in which agents may create links
 	sandbox  config.Sandbox
 	any      bool // whether any directory has a sandbox
 }
@@ -27,29 +31,83 @@ type projectDir struct{ dir, name string }
 // NewPolicy returns the policy of a configuration. It resolves the links in the directories of the projects and roots.
 func NewPolicy(cfg config.Config) Policy {
 	p := Policy{sandbox: cfg.Sandbox, any: asksForSandbox(cfg), folders: map[string]folder{}}
-	for _, root := range cfg.Projects.Roots {
-		p.roots = append(p.roots, newFolder("", root, nil))
-	}
+	p.addRoots(cfg.Projects.Roots)
 	var all []folder
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sandbox.Projects)) {
-		all = append(all, newFolder(name, cfg.Sandbox.Projects[name].Dir, p.roots))
+		all = append(all, p.newFolder(name, cfg.Sandbox.Projects[name].Dir))
 	}
 	slices.SortStableFunc(all, func(a, b folder) int { return len(a.placed) - len(b.placed) }) // outer projects first
-	var confined []projectDir
-	for _, f := range all {
-		if !p.follows(f, all) {
-			// The target of the links does not belong to the project. But sessions that already work there must not run
-			// on this host now.
-			if p.docker(f.name) && !p.docker(projectAround(f, all)) {
-				confined = append(confined, projectDir{f.real, f.name})
+	for i, f := range all {
+		for _, outer := range all[:i] {
+			if o := p.folders[outer.name]; o.real != o.placed && cli.Lies(f.placed, o.placed) {
+				f.placed = p.place(filepath.Join(o.real, f.placed[len(o.placed):]))
+				all[i] = f
 			}
-			f.real = f.placed
+		}
+		if !p.follows(f, all) {
+			// Sessions that already work at the target of the links must not run on this host now.
+			if p.docker(f.name) && !p.docker(projectAround(f, all)) && p.belowRoot(f.real) {
+				p.confined = append(p.confined, projectDir{f.real, f.name})
+			}
+			f.ignoreLinks()
 		}
 		p.folders[f.name] = f
 		p.projects = append(p.projects, projectDir{f.dir, f.name}, projectDir{f.real, f.name})
 	}
-	p.projects = append(p.projects, confined...)
+	p.addMounts(cfg)
 	return p
+}
+
+// addRoots records the roots. A root inside of another one may be a link of an agent. So it must stay inside of them,
+// unless all agents run on this host anyway.
+func (p *Policy) addRoots(dirs []string) {
+	for _, dir := range outerFirst(dirs) {
+		f := p.newFolder("", dir)
+		if p.any && f.real != f.placed && !p.inside(f.real) {
+			f.ignoreLinks()
+		}
+		p.roots, p.areas = append(p.roots, f), append(p.areas, f.real)
+	}
+	slices.SortStableFunc(p.roots, func(a, b folder) int {
+		return slices.Index(dirs, a.dir) - slices.Index(dirs, b.dir)
+	})
+}
+
+// addMounts records the mounts in which agents may write.
+func (p *Policy) addMounts(cfg config.Config) {
+	var dirs []string
+	for _, name := range append(slices.Collect(maps.Keys(cfg.Sandbox.Projects)), config.DefaultSandbox) {
+		mounts, _ := cfg.Sandbox.Named(name).ParseMounts() // opening the sandbox reports the error
+		for _, m := range mounts {
+			if m.Writable {
+				dirs = append(dirs, m.Source)
+			}
+		}
+	}
+	for _, dir := range outerFirst(dirs) {
+		f, _ := p.fixed(dir)
+		p.areas = append(p.areas, f.real)
+	}
+}
+
+func outerFirst(dirs []string) []string {
+	return slices.SortedStableFunc(slices.Values(dirs), func(a, b string) int { return len(a) - len(b) })
+}
+
+// belowRoot reports whether a real path lies in a root, and no root lies in it.
+func (p Policy) belowRoot(path string) bool {
+	return p.inside(path) && !slices.ContainsFunc(p.roots, func(f folder) bool { return cli.Lies(f.real, path) })
+}
+
+// Real returns the real path of a directory in the configuration. It returns dir unchanged if links lead out of the
+// roots or to another environment, because an agent may have created them.
+func (p Policy) Real(dir string) string {
+	real, none := cli.RealPath(dir), orchestrator.ConversationID{}
+	if p.inside(real) && p.Of(real, none) == p.Of(dir, none) &&
+		!slices.ContainsFunc(p.confined, func(c projectDir) bool { return cli.Lies(real, c.dir) }) {
+		return real
+	}
+	return dir
 }
 
 // Of implements orchestrator.Sandboxes.
@@ -106,9 +164,11 @@ func (p Policy) project(dir string) string {
 
 func (p Policy) deepest(dir string) string {
 	name, deepest := config.DefaultSandbox, 0
-	for _, project := range p.projects {
-		if cli.Lies(dir, project.dir) && len(project.dir) > deepest {
-			name, deepest = project.name, len(project.dir)
+	for _, all := range [][]projectDir{p.projects, p.confined} {
+		for _, project := range all {
+			if cli.Lies(dir, project.dir) && len(project.dir) > deepest {
+				name, deepest = project.name, len(project.dir)
+			}
 		}
 	}
 	return name

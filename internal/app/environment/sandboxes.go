@@ -56,6 +56,8 @@ type Sandbox struct {
 	Err      error            // why the sandbox cannot be used, as an error of package docker; otherwise nil
 	Seeds    []docker.Seed
 	folders  []folder       // the directories in which agents work, each a mount
+	files    []folder       // seeds that agents can replace, and such mounts of an engine on this machine
+	mounts   []docker.Mount // mounts of the setting
 	source   *docker.Engine // the engine from which ductor copies the image; nil if it does not copy the image
 	small    func(context.Context) error
 }
@@ -79,10 +81,10 @@ func (b *Sandbox) matters() bool {
 // inSandbox is an environment variable for Claude. Without the variable, Claude refuses to bypass permissions as root.
 const inSandbox = "IS_SANDBOX=1"
 
-// OpenSandboxes opens the configured sandboxes. It does not contact an engine. If a sandbox cannot be used,
-// OpenSandboxes returns no error, but the turns in this sandbox fail.
-func OpenSandboxes(cfg config.Config, log *slog.Logger) (*Sandboxes, error) {
-	s := &Sandboxes{cfg: cfg, log: log, engines: map[docker.EngineOptions]*docker.Engine{}, policy: NewPolicy(cfg)}
+// OpenSandboxes opens the configured sandboxes, where policy is the policy of the configuration. It does not contact an
+// engine. If a sandbox cannot be used, OpenSandboxes returns no error, but the turns in this sandbox fail.
+func OpenSandboxes(cfg config.Config, policy Policy, log *slog.Logger) (*Sandboxes, error) {
+	s := &Sandboxes{cfg: cfg, log: log, engines: map[docker.EngineOptions]*docker.Engine{}, policy: policy}
 	if !asksForSandbox(cfg) {
 		return s, nil
 	}
@@ -97,7 +99,7 @@ func OpenSandboxes(cfg config.Config, log *slog.Logger) (*Sandboxes, error) {
 		if b.Err = s.open(b); b.Err != nil {
 			log.Warn("a sandbox cannot be used", "sandbox", name, "err", b.Err)
 		} else if err := b.CheckFolders(); err != nil {
-			log.Warn("A link leads the folder of a sandbox elsewhere. It is not mounted.", "sandbox", name, "err", err)
+			log.Warn("A folder of a sandbox cannot be mounted, so no container starts.", "sandbox", name, "err", err)
 		}
 		s.configured = append(s.configured, b)
 	}
@@ -150,19 +152,18 @@ func (s *Sandboxes) open(b *Sandbox) (err error) {
 	if err != nil {
 		return wrongSetting(b.Name, err)
 	}
-	b.folders = s.folders(b)
-	if b.Seeds, err = seedsOf(set, s.cfg.Agents, s.path(filepath.Join(dockerDir, seedsDir))); err != nil {
+	if b.Seeds, err = seedsOf(set, s.cfg.Agents, s.path(filepath.Join(dockerDir, seedsDir))); err == nil {
+		b.mounts, err = mountsOf(set)
+	}
+	if err != nil {
 		return wrongSetting(b.Name, err)
 	}
+	s.fixFiles(b)
 	return s.launch(b)
 }
 
-func (s *Sandboxes) launch(b *Sandbox) error {
-	o, err := s.options(b)
-	if err == nil {
-		b.Launcher, err = docker.Open(o)
-	}
-	if err != nil {
+func (s *Sandboxes) launch(b *Sandbox) (err error) {
+	if b.Launcher, err = docker.Open(s.options(b)); err != nil {
 		return wrongSetting(b.Name, err)
 	}
 	return nil
@@ -185,18 +186,16 @@ func (s *Sandboxes) engine(key docker.EngineOptions) (*docker.Engine, error) {
 	return e, err
 }
 
-func (s *Sandboxes) options(b *Sandbox) (docker.Options, error) {
+func (s *Sandboxes) options(b *Sandbox) docker.Options {
 	set := b.Setting
-	mounts, err := mountsOf(set)
-	if err != nil {
-		return docker.Options{}, err
-	}
 	o := docker.Options{
-		Engine: b.Engine, Owner: Owner(s.cfg), Name: b.Name, Dir: s.path(dockerDir), ContainerSettings: set.ContainerSettings,
-		Source: b.source, Shared: s.shared(), Seeds: b.Seeds, Timing: s.cfg.Agents.Timing, Logger: s.log,
+		Engine: b.Engine, Owner: Owner(s.cfg), Name: b.Name, Dir: s.path(dockerDir),
+		ContainerSettings: set.ContainerSettings,
+		Source:            b.source, Shared: s.shared(), Seeds: b.Seeds, Timing: s.cfg.Agents.Timing, Logger: s.log,
 	}
+	b.folders = s.folders(b)
 	b.mountFolders(&o)
-	o.Mounts = append(o.Mounts, mounts...)
+	o.Mounts, o.CheckMounts = append(o.Mounts, b.mounts...), b.CheckFolders
 	o.Env = append([]string{inSandbox}, set.Env...)
 	if set.Runner == "" {
 		o.Runner, o.MakeRunner = s.small.path, s.small.make
@@ -208,7 +207,7 @@ func (s *Sandboxes) options(b *Sandbox) (docker.Options, error) {
 	if set.Home == docker.HomeSession {
 		o.HomeSeeds = b.Seeds
 	}
-	return o, nil
+	return o
 }
 
 // Owner returns the ID with which this installation of ductor marks its containers: a hash of the storage directory.
@@ -224,10 +223,31 @@ func (s *Sandboxes) folders(b *Sandbox) []folder {
 	}
 	return slices.DeleteFunc(slices.Clone(s.policy.roots), func(root folder) bool {
 		_, err := os.Stat(root.dir)
-		// Omit a missing directory, because no agent can work there. If the engine is on another machine, do not omit
-		// the directory, because it may exist there.
-		return b.Engine.Local() && errors.Is(err, fs.ErrNotExist)
+		// Omit a directory that ductor cannot see, because no agent can work there. If the engine is on another machine,
+		// do not omit the directory, because it may exist there.
+		return b.Engine.Local() && err != nil
 	})
+}
+
+// fixFiles resolves the links of mounts and seeds that agents can replace.
+func (s *Sandboxes) fixFiles(b *Sandbox) {
+	fix := func(path *string) bool {
+		f, ok := s.policy.fixed(*path)
+		if ok {
+			*path, b.files = f.real, append(b.files, f)
+		}
+		return ok
+	}
+	for i := range b.mounts {
+		if b.Engine.Local() {
+			fix(&b.mounts[i].Source)
+		}
+	}
+	for i := range b.Seeds {
+		if seed := &b.Seeds[i]; !seed.Optional { // an optional seed is a log-in in the user's home
+			seed.Fixed = fix(&seed.From)
+		}
+	}
 }
 
 // mountFolders adds the mounts of b.folders to options. A directory with symbolic links appears twice in the container:
@@ -249,22 +269,27 @@ func (b *Sandbox) mountFolders(o *docker.Options) {
 		seen[target] = true
 	}
 	for _, f := range b.folders {
-		add(f.real, f.real)
 		if b.Engine.Local() {
+			add(f.real, f.real)
 			add(f.real, f.dir)
-		} else {
-			add(f.dir, f.dir)
+			continue
 		}
-	}
-	if b.Engine.Local() {
-		o.CheckMounts = b.CheckFolders
+		if _, err := os.Stat(f.dir); err == nil { // a link above a missing directory may not exist on the other machine
+			add(f.real, f.real)
+		}
+		add(f.dir, f.dir)
 	}
 }
 
-// CheckFolders returns an error for users if links lead a directory of the sandbox elsewhere than ductor allowed when it
-// read the configuration. An agent may have created such links, to have another directory mounted into the container.
+// CheckFolders returns an error for users if links lead a directory, mount or seed of the sandbox elsewhere than ductor
+// allowed when it read the configuration. An agent may have created such links, to have another directory mounted into
+// the container. CheckFolders does not check directories on another machine.
 func (b *Sandbox) CheckFolders() error {
-	for _, f := range b.folders {
+	all := b.files
+	if b.Engine != nil && b.Engine.Local() {
+		all = slices.Concat(b.folders, b.files)
+	}
+	for _, f := range all {
 		if err := f.check(); err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ductor/test/ordeal/judge"
+	"ductor/test/ordeal/report"
 	"ductor/test/ordeal/scenario"
 )
 
@@ -25,7 +26,7 @@ var (
 	only   = flag.String("agents", "claude,codex,gemini,copilot", "the agents of the worlds")
 	jobs   = flag.Int("jobs", 0, "how many processes play seeds at once; 0: this one does")
 	until  = flag.Bool("until-found", false, "end at the first seed that violates a rule")
-	result = flag.String("result", "", "a file for what was tried and found, with -jobs")
+	result = flag.String("result", "", "a file for the result of TestReplay, and of TestSeeds with -jobs")
 	long   = flag.Duration("for", 0, "play seeds for so long, however many these are")
 )
 
@@ -111,12 +112,13 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// TestReplay plays each seed in two processes and compares the logs.
+// TestReplay plays each seed in two processes and compares the logs. With -result, it stores how many logs were equal. The
+// logs are equal only with the overlay of command replay.
 func TestReplay(t *testing.T) {
 	if *seeds == 0 {
 		t.Skip("no -seeds")
 	}
-	same := uint64(0)
+	tried := report.Run{World: "simulated", Commit: commit(), Date: time.Now().UTC(), First: *from}
 	for seed := *from; seed < *from+*seeds; seed++ {
 		one, other := logOf(t, seed), logOf(t, seed)
 		at := 0
@@ -124,7 +126,7 @@ func TestReplay(t *testing.T) {
 			at++
 		}
 		if at == len(one) && at == len(other) {
-			same++
+			tried.Replayed++
 			continue
 		}
 		t.Logf("seed %d differs at line %d of %d and %d:", seed, at, len(one), len(other))
@@ -132,7 +134,13 @@ func TestReplay(t *testing.T) {
 			t.Logf("%.300q", log[max(0, at-1):min(at+3, len(log))])
 		}
 	}
-	t.Logf("%d of %d seeds replayed", same, *seeds)
+	tried.Seeds, tried.Took = int(*seeds), time.Since(tried.Date)
+	t.Logf("%d of %d seeds replayed", tried.Replayed, tried.Seeds)
+	if *result != "" {
+		if err := tried.Save(*result); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // logOf plays a seed in a separate process and returns its log.
