@@ -21,6 +21,7 @@ func readOutput(text string) {
 	DiffMakes(text, text[:len(text)/2], text)
 	_ = OwnWords(text)
 	ShellCommands(text)
+	ClaudeCommands(text)
 	HasWord(text, "sudo")
 	quoted, err := json.Marshal(text)
 	if err != nil {

@@ -231,6 +231,17 @@ func TestAttackCommandsThatACardDoesNotList(t *testing.T) {
 	}
 }
 
+// Claude runs no commands in braces, so its skills do not show them as commands.
+func TestCommandsOfClaude(t *testing.T) {
+	const text = "Write html!{<p>} in Rust, see !`git status`."
+	if diff := cmp.Diff([]string{"git status"}, ClaudeCommands(text)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"<p>", "git status"}, ShellCommands(text)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // A repository cannot hide settings from its card by the name of their file, or by bytes that an agent skips. Files
 // that take effect only if a setting names them have no more than a hash, and so have files with secrets.
 func TestAttackSettingsThatACardHashes(t *testing.T) {

@@ -148,16 +148,26 @@ func markdownLeaves(text []byte) []Leaf {
 	return leaves
 }
 
-var shellStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("```!|!`|!\\{") })
+// The starts of shell commands in Markdown: those of Claude, and those of any agent.
+var (
+	claudeStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("```!|!`") })
+	shellStart  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("```!|!`|!\\{") })
+)
 
 // ShellCommands returns the shell commands in a Markdown file that run as soon as an agent reads the file, such as a
 // skill. There are three forms: !`command`, a block that starts with ```!, and !{command}.
 //
 // Agents disagree about where a command starts and ends. If a command has no end, is empty, or overlaps with the start
 // of another one, ShellCommands returns the whole text as the only command.
-func ShellCommands(text string) (all []string) {
+func ShellCommands(text string) (all []string) { return commandsFrom(text, shellStart()) }
+
+// ClaudeCommands is like ShellCommands, for a skill that Claude uses. Claude does not run !{command}, which also occurs
+// in other languages, such as html!{…} in Rust.
+func ClaudeCommands(text string) (all []string) { return commandsFrom(text, claudeStart()) }
+
+func commandsFrom(text string, pattern *regexp.Regexp) (all []string) {
 	for i := 0; ; {
-		start := shellStart().FindStringIndex(text[i:])
+		start := pattern.FindStringIndex(text[i:])
 		if start == nil {
 			return all
 		}
@@ -168,7 +178,7 @@ func ShellCommands(text string) (all []string) {
 		}
 		// The last bytes of the end may be the first bytes of another start.
 		beyond := text[i+start[0]+1 : min(end+begin+len("```!")-1, len(text))]
-		if next := shellStart().FindStringIndex(beyond); next != nil && i+start[0]+1+next[0] < begin+end {
+		if next := pattern.FindStringIndex(beyond); next != nil && i+start[0]+1+next[0] < begin+end {
 			return []string{text}
 		}
 		all = append(all, strings.TrimSpace(text[begin:begin+length]))
