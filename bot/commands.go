@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"ductor/bot/message"
-	"ductor/bot/project"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
@@ -325,12 +324,11 @@ func (c *commands) cwd(ctx context.Context, r updates.Request) {
 	case err != nil:
 		c.fail(ctx, r, "bot.dir-not-changed", err)
 	default:
-		text := p.Text("project.opened", dir)
-		// The directory is set even if one of the calls of Status failed. The answer then contains fewer details.
-		if now, err := c.desk.Status(ctx, r.In.Conversation); errors.Join(err, errBefore) == nil {
-			text = project.ChosenDir(p, before, now)
+		page := tgapi.Page{Text: p.Text("project.opened", dir)}
+		if errBefore == nil { // otherwise the answer contains fewer details
+			page = c.screens.projects.Opened(ctx, r.In.Press, before, dir)
 		}
-		c.answer(ctx, r, text)
+		c.finisher.Answer(ctx, r.In, page.Text, page.Keyboard)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -33,7 +34,7 @@ type deskFake struct {
 	repeated  map[cli.TurnID]bool
 	queued    map[cli.TurnID]bool
 	rules     []orchestrator.Rule
-	cannot    map[cli.PermissionMode]string
+	cannot    map[cli.PermissionMode]lang.Message
 	hold      chan struct{} // if set, Submit waits for it
 	holdNew   chan struct{} // if set, New waits for it
 	subject   orchestrator.Subject

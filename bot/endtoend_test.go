@@ -17,6 +17,7 @@ import (
 	"ductor/bot"
 	"ductor/cli"
 	"ductor/internal/store"
+	"ductor/lang"
 	"ductor/orchestrator"
 	"ductor/orchestrator/conversation"
 )
@@ -138,8 +139,8 @@ func (echo) Live(context.Context) cli.Living                    { return cli.Liv
 func (echo) Menu(context.Context, cli.Sandbox, cli.Accounts, ...cli.Agent) []cli.MenuEntry {
 	return nil
 }
-func (echo) CannotHold(cli.Agent, cli.Request) string                 { return "" }
-func (echo) Cannot(cli.Sandbox, cli.Agent, cli.PermissionMode) string { return "" }
+func (echo) CannotHold(cli.Agent, cli.Request) *cli.Failure                     { return nil }
+func (echo) Cannot(cli.Sandbox, cli.Agent, cli.PermissionMode) (_ lang.Message) { return }
 
 func (echo) ShowSkill(_ context.Context, _ cli.Agent, _ cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked {
 	return asked

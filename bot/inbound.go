@@ -90,22 +90,22 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	jobs := cron.New(cron.Options{
 		Jobs: p.opts.Jobs, Journal: p.opts.Journal, Models: menus, Now: o.Now, Lang: o.Lang, Log: o.Log,
 	})
+	books := sessions.New(sessions.Options{
+		Sessions: p.opts.Sessions, Journal: p.opts.Journal, SetAway: p.opts.SetAway, Now: o.Now, Lang: o.Lang,
+		Files: sessionFiles(p.opts.Changes),
+		Current: func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) {
+			st, err := p.desk.Status(ctx, in)
+			return st.Session.ID, err
+		},
+	})
 	all := screens{
-		menus: menus, jobs: jobs, files: files.NewScreen(p.chat.files), reload: p.opts.Reload,
+		menus: menus, jobs: jobs, sessions: books, files: files.NewScreen(p.chat.files), reload: p.opts.Reload,
 		agent: &agent.Screen{Service: p.desk, Lang: o.Lang},
 		users: &users.Screen{Directory: p.opts.Users, Bot: o.Me.Username, Lang: o.Lang},
 		usage: &usage.Screen{Store: p.opts.Usage, Now: o.Now, Spool: p.spool, Names: p.chat.names, Lang: o.Lang},
-		sessions: sessions.New(sessions.Options{
-			Sessions: p.opts.Sessions, Journal: p.opts.Journal, SetAway: p.opts.SetAway, Now: o.Now, Lang: o.Lang,
-			Files: sessionFiles(p.opts.Changes),
-			Current: func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) {
-				st, err := p.desk.Status(ctx, in)
-				return st.Session.ID, err
-			},
-		}),
 		projects: project.New(project.Options{
 			Projects: p.opts.Projects, Topics: newTopics{p.topics, menus, p.desk}, Lang: o.Lang,
-			Status: p.desk.Status,
+			Status: p.desk.Status, Continue: books.ContinueButton,
 		}),
 		consults: consult.New(consult.Options{
 			Consults: p.opts.Consults, Entries: p.opts.Sessions, Desk: p.desk, Models: menus, Group: p.opts.Group,

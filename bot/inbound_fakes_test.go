@@ -121,6 +121,13 @@ func (v *voiceFake) lastAnswer() string {
 	return v.answers[len(v.answers)-1]
 }
 
+// noSessions has no sessions.
+type noSessions struct{ orchestrator.Sessions }
+
+func (noSessions) FindSessions(context.Context, orchestrator.SessionQuery) ([]orchestrator.FoundSession, bool, error) {
+	return nil, false, nil
+}
+
 // inboundRig is the inbound side of a bot with fakes.
 type inboundRig struct {
 	*updates.Router
@@ -162,7 +169,7 @@ func newInboundRig(t *testing.T, jobs ...orchestrator.Jobs) *inboundRig {
 	approvals.Attach(rig.desk)
 	rig.handlers = newHandlers(parts{
 		opts: Options{
-			Jobs: cmp.Or(jobs...), Journal: journal, Group: func() []string { return nil },
+			Jobs: cmp.Or(jobs...), Journal: journal, Sessions: noSessions{}, Group: func() []string { return nil },
 			Aliases: func() map[string]naming.Alias { return map[string]naming.Alias{"fast": {Use: "claude/opus high"}} },
 			Reload:  func(context.Context, orchestrator.Press) string { return "reloaded" },
 		},

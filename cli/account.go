@@ -134,7 +134,7 @@ func (h AccountHome) Named(f *Failure, p Provider) *Failure {
 	ways := h.Logins(p)
 	inTerminal := func(l Login) bool { return !l.InChat() && l.Command+l.Variable != "" }
 	if i := slices.IndexFunc(ways, inTerminal); i >= 0 {
-		named.Reason = ways[i].Advice(f.Agent)
+		named.Quote(ways[i].Advice(f.Agent))
 	}
 	return &named
 }

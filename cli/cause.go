@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"ductor/lang"
 )
 
 // ErrAborted is the cause of a cancelled turn context (see context.Cause) if a user aborted the turn.
@@ -57,7 +59,9 @@ func Cut(ctx context.Context, agent Agent) Result {
 	f := &Failure{Kind: TimedOut, Agent: agent, Cause: cause}
 	switch {
 	case errors.Is(cause, ErrStale):
-		f.Reason = "it had been running for far too long"
+		f.Own = lang.NewMessage("failure.ran-too-long")
+	case errors.Is(cause, ErrClosing):
+		f.Own = lang.NewMessage("failure.closing")
 	case cause != nil && !errors.Is(cause, context.DeadlineExceeded):
 		f.Reason = cause.Error()
 	}
@@ -66,5 +70,5 @@ func Cut(ctx context.Context, agent Agent) Result {
 
 // Stalled returns the Result of a turn whose agent was silent for too long.
 func Stalled(agent Agent, silence time.Duration) Result {
-	return Result{Err: Failf(TimedOut, agent, "it said nothing for %s", silence.Round(time.Second))}
+	return Result{Err: Failf(TimedOut, agent, "failure.silent", silence.Round(time.Second))}
 }

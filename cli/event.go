@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"ductor/lang"
 )
 
 // ToolID identifies a tool call. A ToolStarted and its ToolEnded have the same ID. The ID is unique within a turn.
@@ -102,7 +104,26 @@ const (
 	ToolDenied   = "it was not allowed"
 	ToolUntold   = "the agent does not say how it ended" // the tool may have succeeded
 	ToolGoesOn   = "it goes on in the background"
+	ToolGivenUp  = "the agent gave this call up"
+	ToolFailed   = "failed" // the agent does not say why
 )
+
+// ToolErrorText returns a value of ToolEnded.Err for users. It translates those values that ductor has written.
+func ToolErrorText(p lang.Printer, err string) string {
+	switch err {
+	case ToolCutShort:
+		return p.Text("card.tool-did-not-end")
+	case ToolDenied:
+		return p.Text("card.tool-denied")
+	case ToolGoesOn:
+		return p.Text("card.tool-goes-on")
+	case ToolGivenUp:
+		return p.Text("card.tool-given-up")
+	case ToolFailed:
+		return p.Text("card.tool-failed")
+	}
+	return err
+}
 
 // Failed reports whether the tool certainly failed.
 func (t ToolEnded) Failed() bool {

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -52,23 +51,39 @@ const (
 type Failure struct {
 	Kind    FailureKind
 	Agent   Agent
-	Account Account   // the account that is not logged in, if Kind is NotLoggedIn
-	Sandbox Sandbox   // where the agent should have run; empty for this host, or if ductor does not know it
-	Reason  string    // one sentence, often the agent's own, shortened; may be empty
+	Account Account // the account that is not logged in, if Kind is NotLoggedIn
+	Sandbox Sandbox // where the agent should have run; empty for this host, or if ductor does not know it
+	Reason  string  // the words of the agent or of another program, shortened; may be empty
+	// Own is the reason in ductor's words, in place of Reason. Its language is chosen when a user reads it.
+	Own     lang.Message
 	ResetAt time.Time // LimitReached and FailsOften: when the agent can be used again; zero if unknown
 	// Code is the exit code if Kind is Crashed: negative for a signal, or CodeUnknown. If Kind is FailsOften, Code is
 	// the number of failed turns.
 	Code   int
 	Detail string // end of stderr, or raw output, shortened
 	// Cause is the underlying error, for errors.Is; it may be nil. If it contains a *lang.Error, Sentence uses the text of
-	// that error, in the user's language, in place of Reason.
+	// that error, in the user's language, in place of Own and Reason.
 	Cause error
 }
 
-// Failf returns a Failure whose Reason is formatted like fmt.Sprintf.
-func Failf(kind FailureKind, agent Agent, format string, args ...any) *Failure {
-	return &Failure{Kind: kind, Agent: agent, Reason: fmt.Sprintf(format, args...)}
+// Failf returns a Failure whose reason is the text of key, with args in its placeholders; see lang.Message.
+func Failf(kind FailureKind, agent Agent, key lang.Key, args ...any) *Failure {
+	return &Failure{Kind: kind, Agent: agent, Own: lang.Message{Key: key, Args: args}}
 }
+
+// Why returns the reason of the failure: Own, or else Reason. It may be empty.
+func (f *Failure) Why() lang.Message {
+	if f.Own.IsZero() {
+		return lang.Words(f.Reason)
+	}
+	return f.Own
+}
+
+// Because sets the reason to a text of ductor.
+func (f *Failure) Because(m lang.Message) { f.Own, f.Reason = m, "" }
+
+// Quote sets the reason to the words of an agent or of another program.
+func (f *Failure) Quote(words string) { f.Own, f.Reason = lang.Message{}, words }
 
 // AsFailure returns the Failure that err wraps, or a new UnknownFailure that wraps err. It returns nil if err is nil.
 func AsFailure(agent Agent, err error) *Failure {
@@ -95,10 +110,7 @@ func (f *Failure) Unwrap() error { return f.Cause }
 
 // Sentence describes the failure and a fix in one line.
 func (f *Failure) Sentence(p lang.Printer) string {
-	what, help, reason := f.what(p), "", f.Reason
-	if why := (*lang.Error)(nil); errors.As(f.Cause, &why) {
-		reason = why.Explain(p)
-	}
+	what, help, reason := f.what(p), "", f.reason(p)
 	if f.advised() && !p.IsEnglish() {
 		reason = ""
 	}
@@ -109,9 +121,20 @@ func (f *Failure) Sentence(p lang.Printer) string {
 		reason = ""
 	}
 	if reason != "" {
-		what = p.Text("common.because", what, strings.TrimRight(firstLine(reason), "."))
+		what = p.Text("common.because", what, strings.TrimRight(reason, ".。"))
 	}
 	return upperFirst(what) + "." + help
+}
+
+// reason returns the reason in one line. A reason of ductor may be longer than the words of a program.
+func (f *Failure) reason(p lang.Printer) string {
+	if why := (*lang.Error)(nil); errors.As(f.Cause, &why) {
+		return why.Explain(p)
+	}
+	if f.Own.IsZero() {
+		return firstLine(f.Reason)
+	}
+	return OneLine(f.Own.In(p), 1000)
 }
 
 // Died reports whether the agent's program ended in the middle of the turn. f may be nil.

@@ -81,12 +81,62 @@ func TestFailureSentences(t *testing.T) {
 	}
 }
 
+// The reasons of ductor are in the user's language, also inside other reasons and with durations. The words of agents
+// stay.
+func TestReasonsInOtherLanguages(t *testing.T) {
+	german := lang.Language("de").Printer()
+	lost := &Failure{Kind: NoSandbox, Reason: "the engine is gone"}
+	for _, tc := range []struct {
+		f    *Failure
+		want string
+	}{
+		{Stalled("claude", 90*time.Second).Err, "gestoppt: er hat sich 1 min 30 s lang nicht gemeldet."},
+		{Failf(NoSandbox, "claude", "failure.runs-on", lost.Why()),
+			"fehlt: was gestoppt wurde, läuft dort weiter, bis sie wieder erreichbar ist: the engine is gone."},
+		{Failf(Refused, "claude", "failure.mode-unset", "ask", Failf(Refused, "", "failure.empty").Why()),
+			"abgelehnt: sein Berechtigungsmodus lässt sich nicht auf ask stellen: die Nachricht ist leer."},
+		{&Failure{Kind: Crashed, Agent: "claude", Code: 1, Reason: "out of memory"}, "(Exit-Code 1): out of memory."},
+	} {
+		if got := tc.f.Sentence(german); !strings.Contains(got, tc.want) {
+			t.Errorf("%q, want %q", got, tc.want)
+		}
+	}
+	f := Failf(Refused, "claude", "failure.empty")
+	if f.Quote("bad request"); f.Error() != "Claude refused this request: bad request." {
+		t.Errorf("after words of the agent: %s", f)
+	}
+	if f.Because(lang.NewMessage("failure.empty")); f.Error() != "Claude refused this request: the message is empty." {
+		t.Errorf("after words of ductor: %s", f)
+	}
+}
+
+// Stored denials contain the English reasons of ductor. Users read them in their language.
+func TestDenialsInOtherLanguages(t *testing.T) {
+	german := lang.Language("de").Printer()
+	for reason := range denialTexts() {
+		if got := (Denial{Reason: reason}).Why(german); got == reason || got == "" {
+			t.Errorf("%q stays %q", reason, got)
+		}
+	}
+	if got := (Denial{Reason: "because I say so"}).Why(german); got != "because I say so" {
+		t.Errorf("the words of a user became %q", got)
+	}
+	for _, err := range []string{ToolCutShort, ToolDenied, ToolGoesOn, ToolGivenUp, ToolFailed} {
+		if got := ToolErrorText(german, err); got == err || got == "" {
+			t.Errorf("%q stays %q", err, got)
+		}
+	}
+	if got := ToolErrorText(german, "no such file"); got != "no such file" {
+		t.Errorf("the words of a tool became %q", got)
+	}
+}
+
 func TestAsFailure(t *testing.T) {
 	if AsFailure("a", nil) != nil {
 		t.Error("no error became a failure")
 	}
 	own := Failf(Refused, "a", "no %d", 1)
-	if got := AsFailure("b", fmt.Errorf("wrapped: %w", own)); got != own || got.Reason != "no 1" {
+	if got := AsFailure("b", fmt.Errorf("wrapped: %w", own)); got != own || got.Why().String() != "no 1" {
 		t.Errorf("%+v", got)
 	}
 	got := AsFailure("b", fmt.Errorf("open: %w", fs.ErrPermission))
@@ -104,7 +154,7 @@ func TestCut(t *testing.T) {
 		{ErrAborted, true, ""},
 		{fmt.Errorf("by Ann: %w", ErrAborted), true, ""},
 		{context.DeadlineExceeded, false, "A took too long and was stopped."},
-		{ErrStale, false, "A took too long and was stopped: it had been running for far too long."},
+		{ErrStale, false, "A took too long and was stopped: it had been running for longer than is allowed."},
 		{ErrClosing, false, "A took too long and was stopped: ductor is stopping."},
 	} {
 		ctx, cancel := context.WithCancelCause(t.Context())

@@ -98,7 +98,7 @@ func (s AgentState) String() string {
 	where := strings.TrimSpace(s.Auth.Path + " " + s.Auth.Version)
 	switch {
 	case s.Auth.Broken():
-		return fmt.Sprintf("%s does not run: %s", where, cmp.Or(s.Auth.Problem.Reason, s.Auth.Problem.Error()))
+		return fmt.Sprintf("%s does not run: %s", where, cmp.Or(s.Auth.Problem.Why().String(), s.Auth.Problem.Error()))
 	case s.Auth.Problem != nil:
 		return fmt.Sprintf("%s does not say whether it is logged in. %s", where, s.Auth.Problem)
 	case s.Usable():

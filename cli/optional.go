@@ -2,7 +2,8 @@ package cli
 
 import (
 	"context"
-	"fmt"
+
+	"ductor/lang"
 )
 
 // Measured is a Process that can measure its memory.
@@ -120,9 +121,17 @@ type HomeSeed struct {
 // reads can continue after the error.
 type LostOutput struct {
 	From, To int64 // range of offsets in the output
-	Reason   string
+	Damaged  bool  // the stored output is damaged; otherwise the program printed more than the runner can store
+}
+
+// Message returns the error for users.
+func (e *LostOutput) Message() lang.Message {
+	if e.Damaged {
+		return lang.NewMessage("failure.output-damaged", e.To-e.From)
+	}
+	return lang.NewMessage("failure.output-lost", e.To-e.From)
 }
 
 func (e *LostOutput) Error() string {
-	return fmt.Sprintf("%d bytes of the output are lost: %s", e.To-e.From, e.Reason)
+	return e.Message().String()
 }

@@ -1,6 +1,10 @@
 package cli
 
-import "context"
+import (
+	"context"
+
+	"ductor/lang"
+)
 
 // Provider translates between this package and the protocol of one agent. Providers store no state of conversations.
 // They are safe for concurrent use.
@@ -96,32 +100,26 @@ type SessionInfo struct {
 // Limited is a Provider whose agent does not fully support every permission mode.
 type Limited interface {
 	// Cannot explains in one sentence which part of a permission mode the agent does not support when it runs in the
-	// given Mode. It returns "" if the agent supports the whole permission mode, or if this is unknown before the first
-	// session. It does not block. Safe for concurrent use.
-	Cannot(mode Mode, p PermissionMode) string
+	// given Mode. It returns nothing if the agent supports the whole permission mode, or if this is unknown before the
+	// first session. It does not block. Safe for concurrent use.
+	Cannot(mode Mode, p PermissionMode) lang.Message
 }
-
-// OnceDenies ends a sentence of Limited.Cannot about an agent that, in one-shot mode, denies every action that needs
-// permission. OnceDenies names the actions that ductor would allow without asking a user: edits in the mode
-// accept-edits, and the tools in Request.AllowedTools. The agent denies these actions, too, because it cannot ask
-// ductor.
-const OnceDenies = "even edits in accept-edits and allowed tools other than the web"
 
 // ModeHolder is a Provider that cannot always make its agent obey the permission mode. A Service rejects a request if
 // the agent may ignore its mode, unless the request has TextOnly set.
 type ModeHolder interface {
 	// Unheld explains why the agent may ignore the permission mode of req, and how to fix that. The text continues a
-	// sentence that begins with the mode: "not available, because …". Unheld returns "" if the agent obeys the mode, or
-	// if this is unknown before the first session. It does not block. Safe for concurrent use.
-	Unheld(req Request) string
+	// sentence that begins with the mode: "not available, because …". Unheld returns nothing if the agent obeys the
+	// mode, or if this is unknown before the first session. It does not block. Safe for concurrent use.
+	Unheld(req Request) lang.Message
 }
 
 // ToolHolder is a Provider that can prevent its agent from using tools. For all other providers, a Service rejects
 // requests with ToolLists.
 type ToolHolder interface {
 	// CannotHold explains in one sentence why ductor cannot limit the agent to the tools that req.Tools permits. It
-	// returns "" if the agent can use only permitted tools. The result does not depend on the permission mode.
-	CannotHold(req Request) string
+	// returns nothing if the agent can use only permitted tools. The result does not depend on the permission mode.
+	CannotHold(req Request) lang.Message
 }
 
 // Sharer is a Provider whose sessions can share a process.

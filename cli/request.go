@@ -147,7 +147,7 @@ const (
 
 // CannotCompact returns the failure of a turn with TaskCompact for an agent that cannot shorten its context on request.
 func CannotCompact(agent Agent) *Failure {
-	f := Failf(Refused, agent, "it does not shorten its context when it is asked to")
+	f := Failf(Refused, agent, "failure.no-compact")
 	f.Cause = errors.ErrUnsupported
 	return f
 }
@@ -157,11 +157,18 @@ func CannotCompact(agent Agent) *Failure {
 func (r Request) Unsendable(agent Agent) *Failure {
 	switch {
 	case !utf8.ValidString(r.Prompt):
-		return Failf(Refused, agent, "the message holds bytes that are no text")
+		return Failf(Refused, agent, "failure.not-text")
 	case strings.TrimSpace(r.Prompt) == "" && len(r.Images) == 0 && r.Task != TaskCompact:
-		return Failf(Refused, agent, "the message is empty")
+		return Failf(Refused, agent, "failure.empty")
 	}
 	return nil
+}
+
+// UnreadPicture returns the failure of a request with a picture that ductor cannot read.
+func UnreadPicture(agent Agent, err error) *Failure {
+	f := Failf(Refused, agent, "failure.picture-unreadable", err.Error())
+	f.Cause = err
+	return f
 }
 
 // WithoutPictures returns the warning that the model does not see the pictures. The prompt contains their paths, so the

@@ -1,6 +1,10 @@
 package cli
 
-import "time"
+import (
+	"time"
+
+	"ductor/lang"
+)
 
 // Result is the last event of a turn. Err is nil on success. Text may be set even if Err is not nil.
 type Result struct {
@@ -124,9 +128,46 @@ func (f Fill) Percent() (int, bool) {
 	return int(f.Used * 100 / f.Limit), true
 }
 
+// Values of Denial.Reason that ductor translates for users.
+const (
+	DeniedReadOnly   = "the permission mode of this chat keeps Codex read-only"
+	DeniedUnaskable  = "it needs an approval, which codex exec cannot ask for"
+	DeniedUnasked    = "no user could be asked"
+	DeniedForm       = "it is a form, which cannot be filled in from the chat"
+	DeniedQuestion   = "questions are asked in the answer"
+	DeniedPlan       = "plans are shown in the answer"
+	DeniedByMode     = "the permission mode does not let it through"
+	DeniedByList     = "this tool is not among those that may be used here"
+	DeniedPlanning   = "the conversation is in plan mode"
+	DeniedUnattended = "no user is there to allow it"
+)
+
 // Denial is a tool call that was denied.
 type Denial struct {
 	Tool   string `json:"tool"`             // the agent's own name for the tool
 	Title  string `json:"title,omitempty"`  // one line for users: the command, the path
 	Reason string `json:"reason,omitempty"` // one line; may be empty
+}
+
+// Why returns Reason for users. It translates those reasons that ductor has written.
+func (d Denial) Why(p lang.Printer) string {
+	if key := denialTexts()[d.Reason]; key != "" {
+		return p.Text(key)
+	}
+	return d.Reason
+}
+
+func denialTexts() map[string]lang.Key {
+	return map[string]lang.Key{
+		DeniedReadOnly:   "card.denied-read-only",
+		DeniedUnaskable:  "card.denied-unaskable",
+		DeniedUnasked:    "card.denied-unasked",
+		DeniedForm:       "card.denied-form",
+		DeniedQuestion:   "card.denied-question",
+		DeniedPlan:       "card.denied-plan",
+		DeniedByMode:     "card.denied-by-mode",
+		DeniedByList:     "card.denied-by-list",
+		DeniedPlanning:   "card.denied-planning",
+		DeniedUnattended: "card.denied-unattended",
+	}
 }

@@ -168,7 +168,7 @@ func (s *Server) open(ctx context.Context, c caller) (_ call, end func(), err er
 	if failure := (*cli.Failure)(nil); errors.As(err, &failure) && failure.Kind == cli.NoDirectory {
 		// A client has no chat where the owner could choose another directory.
 		return turn, nil, fmt.Errorf("this client can't work in its folder (%s); the owner can give it another one: "+
-			"ductor mcp token revoke %s, then ductor mcp token %[2]s --project FOLDER", failure.Reason, c.outsider.Name)
+			"ductor mcp token revoke %s, then ductor mcp token %[2]s --project FOLDER", failure.Why(), c.outsider.Name)
 	}
 	if err != nil {
 		return turn, nil, err

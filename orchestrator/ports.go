@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/lang"
 )
 
 // Store stores everything that must survive a restart: conversations, sessions, turns, approvals, jobs and so on.
@@ -125,10 +126,10 @@ type Gateway interface {
 	Live(ctx context.Context) cli.Living
 	ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string)
 	ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked
-	Cannot(in cli.Sandbox, agent cli.Agent, mode cli.PermissionMode) string
-	// CannotHold returns "" if ductor can prevent an agent from using tools that the request forbids. Otherwise it
-	// returns the reason.
-	CannotHold(agent cli.Agent, req cli.Request) string
+	Cannot(in cli.Sandbox, agent cli.Agent, mode cli.PermissionMode) lang.Message
+	// CannotHold returns nil if ductor can prevent an agent from using tools that the request forbids. Otherwise it
+	// returns the failure with the reason.
+	CannotHold(agent cli.Agent, req cli.Request) *cli.Failure
 	Fill(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) (cli.Fill, error)
 	Commands(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) ([]cli.AgentCommand, error)
 	Menu(ctx context.Context, in cli.Sandbox, of cli.Accounts, only ...cli.Agent) []cli.MenuEntry

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/lang"
 )
 
 // RuleID identifies a rule.
@@ -48,14 +49,14 @@ type Permissions struct {
 	// Agent is the agent of the conversation, or empty if no agent is usable. Agents do not support all permission
 	// modes completely. For each mode that Agent does not support completely, Cannot contains an explanation.
 	Agent  cli.Agent
-	Cannot map[cli.PermissionMode]string
+	Cannot map[cli.PermissionMode]lang.Message
 	// Refused contains the permission modes that ductor cannot enforce with Agent. ductor runs no turns in these modes.
 	// For each of them, Cannot contains the reason.
 	Refused []cli.PermissionMode
 	// Tools contains the lists of allowed and forbidden tools that users chose for the conversation. OtherTools
 	// contains the lists from the configuration. All lists apply. If ductor cannot make Agent respect the lists, Unheld
-	// is the reason. Otherwise Unheld is empty.
+	// has the reason. Otherwise Unheld is nil.
 	Tools      cli.ToolList
 	OtherTools []cli.ToolList
-	Unheld     string
+	Unheld     *cli.Failure
 }

@@ -160,7 +160,7 @@ func (d *document) addDenials(denials []cli.Denial) {
 		case !marked:
 			lines = append(lines, denialLine(d.lang, denial))
 		case !explained: // the tool's line has no room for the reason
-			reason := render.ShortLine(denial.Reason, 120)
+			reason := render.ShortLine(denial.Why(d.lang), 120)
 			lines = append(lines, render.Plain("⛔ "+toolName(d.lang, denial.Tool)+": "+reason))
 		}
 	}
@@ -178,7 +178,7 @@ func (d *document) addDenials(denials []cli.Denial) {
 // all these lines contain denial.Reason.
 func (d *document) markDenied(denial cli.Denial) (found, explained bool) {
 	name, title := toolName(d.lang, denial.Tool), render.ShortLine(denial.Title, titleMax)
-	reason := render.OneLine(denial.Reason)
+	reason := render.OneLine(denial.Why(d.lang))
 	explained = true
 	for _, s := range d.segments {
 		if t := s.tool; t != nil && !t.hidden && t.failed() && t.folded == nil && t.name == name && t.title == title {
@@ -203,7 +203,7 @@ func denialLine(p lang.Printer, denial cli.Denial) render.Text {
 	if title != "" {
 		line = p.Text("card.title-was-denied", tool, render.Slot)
 	}
-	if reason := render.ShortLine(denial.Reason, 120); reason != "" {
+	if reason := render.ShortLine(denial.Why(p), 120); reason != "" {
 		line = p.Text("common.because", line, reason)
 	}
 	return render.Filled(line, render.Styled(render.Code, title))

@@ -328,15 +328,7 @@ func toolResult(p lang.Printer, ev cli.ToolEnded) string {
 }
 
 func toolError(p lang.Printer, err string) string {
-	switch err {
-	case cli.ToolCutShort:
-		return p.Text("card.tool-did-not-end")
-	case cli.ToolDenied:
-		return p.Text("card.tool-denied")
-	case cli.ToolGoesOn:
-		return p.Text("card.tool-goes-on")
-	}
-	return render.ShortLine(err, reasonMax)
+	return render.ShortLine(cli.ToolErrorText(p, err), reasonMax)
 }
 
 func suffix(s string) string {

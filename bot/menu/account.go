@@ -113,7 +113,7 @@ func (a accounts) loginText(p lang.Printer, e cli.MenuEntry) string {
 	var f *cli.Failure
 	switch {
 	case errors.As(e.Err, &f) && f.Kind == cli.Refused:
-		return f.Reason
+		return f.Why().In(p)
 	case e.Err != nil || e.Auth.Problem != nil:
 		return ""
 	case e.Auth.State == cli.Authenticated:

@@ -120,8 +120,8 @@ func (m *permissionMenu) setText(mode cli.PermissionMode) string {
 // line explains a mode. The explanation has a second line if the conversation's agent supports only parts of the mode.
 func (m *permissionMenu) line(mode cli.PermissionMode) string {
 	line := m.modeLine(mode)
-	if why := m.now.Cannot[mode]; why != "" {
-		line += "\n  " + m.lang.Text("menu.permission-here", why)
+	if why := m.now.Cannot[mode]; !why.IsZero() {
+		line += "\n  " + m.lang.Text("menu.permission-here", why.In(m.lang))
 	}
 	return line
 }

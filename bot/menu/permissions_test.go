@@ -238,7 +238,7 @@ func (r *rig) openPermissions() tgapi.Keyboard {
 func TestThePermissionMenuSaysWhatTheAgentCannot(t *testing.T) {
 	withMenus(t, func(t *testing.T, r *rig) {
 		const why = "it has no plan mode: it may read, and change nothing"
-		r.service.cannot = map[cli.PermissionMode]string{cli.Plan: why}
+		r.service.cannot = map[cli.PermissionMode]lang.Message{cli.Plan: lang.Words(why)}
 		k := r.openPermissions()
 		if text := r.page.Text; strings.Count(text, why) != 1 || !strings.Contains(text, meaningOf(lang.Printer{}, cli.Plan)+"\n  Here: "+why) {
 			t.Errorf("the menu says\n%s", text)
@@ -258,7 +258,9 @@ func TestThePermissionMenuSaysWhatTheAgentCannot(t *testing.T) {
 func TestThePermissionMenuOmitsModesThatAreNotHeld(t *testing.T) {
 	withMenus(t, func(t *testing.T, r *rig) {
 		const why = "nothing makes this agent ask"
-		r.service.cannot = map[cli.PermissionMode]string{cli.Ask: why, cli.Plan: "it plans its own way"}
+		r.service.cannot = map[cli.PermissionMode]lang.Message{
+			cli.Ask: lang.Words(why), cli.Plan: lang.Words("it plans its own way"),
+		}
 		r.service.refused = []cli.PermissionMode{cli.Ask}
 		k := r.openPermissions()
 		text := r.page.Text

@@ -12,6 +12,7 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/cli/naming"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -23,7 +24,7 @@ type serviceFake struct {
 	entries []cli.MenuEntry
 	roles   []string
 	status  orchestrator.Status
-	cannot  map[cli.PermissionMode]string
+	cannot  map[cli.PermissionMode]lang.Message
 	refused []cli.PermissionMode
 	choice  orchestrator.AccountChoice
 }
@@ -59,7 +60,7 @@ func (f *serviceFake) MenuNow(context.Context, orchestrator.ConversationID) ([]c
 }
 
 func (f *serviceFake) Permissions(context.Context, orchestrator.ConversationID) (orchestrator.Permissions, error) {
-	return orchestrator.Permissions{Mode: f.status.Permission, Cannot: f.cannot, Refused: f.refused, Tools: f.tools, OtherTools: []cli.ToolList{{Denied: []string{"web"}}}, Agent: "codex", Unheld: "it edits"}, nil
+	return orchestrator.Permissions{Mode: f.status.Permission, Cannot: f.cannot, Refused: f.refused, Tools: f.tools, OtherTools: []cli.ToolList{{Denied: []string{"web"}}}, Agent: "codex", Unheld: &cli.Failure{Reason: "it edits"}}, nil
 }
 
 func (f *serviceFake) SetPermission(_ context.Context, id orchestrator.ConversationID, mode cli.PermissionMode, _ orchestrator.PersonID) error {

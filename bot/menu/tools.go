@@ -71,8 +71,9 @@ func (m *permissionMenu) viewTools() tgapi.Page {
 			text += "\n" + m.lang.Text("menu.tools-configured", listText(m.lang, other))
 		}
 	}
-	if m.now.Unheld != "" {
-		text += "\n" + m.lang.Text("menu.tools-unheld", render.AgentName(m.lang, m.now.Agent), m.now.Unheld)
+	if m.now.Unheld != nil {
+		text += "\n" + m.lang.Text("menu.tools-unheld", render.AgentName(m.lang, m.now.Agent),
+			m.now.Unheld.Why().In(m.lang))
 	}
 	var keyboard tgapi.Keyboard
 	for i, kind := range tools.Kinds() {

@@ -152,8 +152,7 @@ func (s *Messages) post(ctx context.Context, to orchestrator.ConversationID, pre
 	return nil
 }
 
-// PostOnce stores a message under the given key and sends it. If a message with the same key exists, PostOnce does
-// nothing.
+// PostOnce implements updates.Sender.
 func (s *Messages) PostOnce(ctx context.Context, to orchestrator.ConversationID, key string, c Content) error {
 	m := Compose(to, c)
 	m.Key = key

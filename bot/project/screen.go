@@ -39,6 +39,9 @@ const (
 type Options struct {
 	Projects orchestrator.Projects
 	Status   func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Status, error)
+	// Continue returns a button that continues the conversation's newest session in a directory. It returns false if
+	// there is none.
+	Continue func(ctx context.Context, in orchestrator.ConversationID, dir string) (tgapi.Button, bool)
 	Topics   Topics
 	Lang     *lang.Choices
 }
@@ -66,27 +69,32 @@ func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string
 	if text := s.refusal(p, name, branch, err); text != "" {
 		return tgapi.Page{Text: text}, nil
 	}
-	return tgapi.Page{Text: s.opened(ctx, by, before, dir)}, err
+	return s.Opened(ctx, by, before, dir), err
 }
 
-// opened returns a text with the directory in which the conversation works now.
-func (s *Screen) opened(ctx context.Context, by orchestrator.Press, before orchestrator.Status, dir string) string {
+// Opened returns a page for a user who has made dir the directory of a conversation. before is the status before that.
+// The page has a button that continues the newest session in this directory.
+func (s *Screen) Opened(ctx context.Context, by orchestrator.Press, before orchestrator.Status, dir string) tgapi.Page {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	now, err := s.o.Status(ctx, by.Conversation)
-	if err != nil { // ignored, because the project was opened anyway
-		return p.Text("project.opened", dir)
-	}
-	return ChosenDir(p, before, now)
-}
-
-// ChosenDir returns a text for a conversation whose directory a user has chosen.
-func ChosenDir(p lang.Printer, before, now orchestrator.Status) string {
-	if now.Dir == before.Dir {
-		return p.Text("project.already-there", now.Dir)
+	switch {
+	case err != nil: // ignored, because the directory was chosen anyway
+		return tgapi.Page{Text: p.Text("project.opened", dir)}
+	case now.Dir == before.Dir:
+		return tgapi.Page{Text: p.Text("project.already-there", now.Dir)}
 	}
 	// The notice after a tap shows only the start of a long text. So a changed permission mode (see moved) comes before
 	// the new session, which matters less.
-	return p.Text("project.opened", now.Dir) + moved(p, before, now) + " " + p.Text("project.new-session")
+	text := p.Text("project.opened", now.Dir) + moved(p, before, now) + " " + p.Text("project.new-session")
+	return tgapi.Page{Text: text, Keyboard: s.continued(ctx, by.Conversation, now.Dir)}
+}
+
+// continued returns the button that continues the newest session in a directory, if there is one.
+func (s *Screen) continued(ctx context.Context, in orchestrator.ConversationID, dir string) tgapi.Keyboard {
+	if b, ok := s.o.Continue(ctx, in, dir); ok {
+		return tgapi.Keyboard{{b}}
+	}
+	return nil
 }
 
 // moved returns a text about the environment in which the conversation works now, such as a sandbox. It returns "" if
@@ -206,7 +214,9 @@ func (s *Screen) open(ctx context.Context, by orchestrator.Press, key string) (t
 		return tgapi.Answer{}, err
 	}
 	page, err := s.list(ctx, by, tgapi.PageOf(i))
-	return tgapi.Answer{Text: s.opened(ctx, by, before, dir), Edit: page}, err
+	opened := s.Opened(ctx, by, before, dir)
+	page.Keyboard = slices.Concat(opened.Keyboard, page.Keyboard)
+	return tgapi.Answer{Text: opened.Text, Edit: page}, err
 }
 
 const treesShown = 30
@@ -281,11 +291,12 @@ func (s *Screen) tree(ctx context.Context, by orchestrator.Press, what op, key s
 	if own && what == opRemove {
 		return confirm(p, p.Text("project.really-remove", w.Dir), button(p.Text("project.remove"), opLeave, key)), nil
 	}
-	changes := orchestrator.KeepChanges
+	changes, above := orchestrator.KeepChanges, tgapi.Keyboard(nil)
 	switch what {
 	case opTree:
 		err = s.o.Projects.OpenWorktree(ctx, by, w.Dir)
-		a.Text = s.opened(ctx, by, before, w.Dir)
+		opened := s.Opened(ctx, by, before, w.Dir)
+		a.Text, above = opened.Text, opened.Keyboard
 	case opDrop:
 		changes = orchestrator.DropChanges
 		fallthrough
@@ -299,13 +310,15 @@ func (s *Screen) tree(ctx context.Context, by orchestrator.Press, what op, key s
 		return tgapi.Answer{}, err
 	}
 	if own && what != opTree {
-		text, err := s.left(ctx, by, w, all)
+		page, err := s.left(ctx, by, w, all)
 		if err != nil {
 			return tgapi.Answer{}, err
 		}
-		a.Messages = append(a.Messages, message.Compose(by.Conversation, message.Content{Text: render.Plain(text)}))
+		a.Messages = append(a.Messages, message.Compose(by.Conversation,
+			message.Content{Text: render.Plain(page.Text), Keyboard: page.Keyboard}))
 	}
 	a.Edit, err = s.trees(ctx, by)
+	a.Edit.Keyboard = slices.Concat(above, a.Edit.Keyboard)
 	return a, err
 }
 
@@ -316,19 +329,20 @@ func confirm(p lang.Printer, question string, yes []tgapi.Button) tgapi.Answer {
 	}}}
 }
 
-// left returns a text for a conversation whose worktree was removed. The text contains the directory and the branch in
+// left returns a page for a conversation whose worktree was removed. Its text contains the directory and the branch in
 // which the conversation works now. all contains the worktrees from before the removal.
 func (s *Screen) left(ctx context.Context, by orchestrator.Press, removed orchestrator.Worktree,
-	all []orchestrator.Worktree) (string, error) {
+	all []orchestrator.Worktree) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	now, err := s.o.Status(ctx, by.Conversation)
 	if err != nil {
-		return "", err
+		return tgapi.Page{}, err
 	}
 	var at orchestrator.Worktree
 	if i := slices.IndexFunc(all, func(w orchestrator.Worktree) bool { return w.Dir == now.Dir }); i >= 0 {
 		at = all[i]
 	}
-	return p.Text("project.removed-own", branchName(p, removed), now.Dir, branchName(p, at)) + " " +
-		p.Text("project.new-session"), nil
+	text := p.Text("project.removed-own", branchName(p, removed), now.Dir, branchName(p, at)) + " " +
+		p.Text("project.new-session")
+	return tgapi.Page{Text: text, Keyboard: s.continued(ctx, by.Conversation, now.Dir)}, nil
 }

@@ -9,7 +9,6 @@ import (
 	"ductor/bot/project"
 	"ductor/bot/tgapi"
 	"ductor/cli"
-	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -19,7 +18,8 @@ type fakeProjects struct {
 	trees    []orchestrator.Worktree
 	dirty    map[string]bool
 	dir      string
-	back     string // where the conversation works after its worktree was removed
+	worked   map[string]bool // directories in which the conversation has a session
+	back     string          // where the conversation works after its worktree was removed
 	err      error
 }
 
@@ -61,6 +61,11 @@ func (b *fakeProjects) RemoveWorktree(_ context.Context, _ orchestrator.Press, d
 	return b.err
 }
 
+func (b *fakeProjects) continueButton(_ context.Context, _ orchestrator.ConversationID, dir string) (tgapi.Button,
+	bool) {
+	return tgapi.Button{Text: "▶ of " + dir}, b.worked[dir]
+}
+
 // newSession follows each answer that names another directory.
 const newSession = " Your next message begins a new session; /sessions has the earlier ones."
 
@@ -85,6 +90,7 @@ func newRig(t *testing.T) *rig {
 		Projects: b, Status: func(context.Context, orchestrator.ConversationID) (orchestrator.Status, error) {
 			return orchestrator.Status{Dir: b.dir}, nil
 		},
+		Continue: b.continueButton,
 	})}
 }
 
@@ -185,6 +191,35 @@ func TestTheRemovalOfTheOwnFolder(t *testing.T) {
 	}
 }
 
+// Whoever goes back to a folder has a button that continues the newest session there.
+func TestTheWayBackToASession(t *testing.T) {
+	r := newRig(t)
+	r.fakeProjects.worked = map[string]bool{"/src/app": true, "/src/app/.worktrees/new": true}
+	r.command("web", "From now on the agent works in /src/web.")
+	if got := r.buttons(); got != "" {
+		t.Errorf("in a new folder the buttons are\n%s", got)
+	}
+	r.command("app", "From now on the agent works in /src/app.")
+	if got := r.buttons(); got != "▶ of /src/app" {
+		t.Errorf("back in the folder the buttons are\n%s", got)
+	}
+	r.command("app", "The agent already works in /src/app.")
+	if got := r.buttons(); got != "" {
+		t.Errorf("where the chat works already the buttons are\n%s", got)
+	}
+	r.command("web", "From now on")
+	r.command("", "The agent works in")
+	r.press(0, 0)
+	if got := r.buttons(); got != "▶ of /src/app\napp ✓\nweb\n🌿 Worktrees" {
+		t.Errorf("after a tap on the project the buttons are\n%s", got)
+	}
+	r.press(3, 0)
+	r.press(1, 0)
+	if got := r.buttons(); !strings.HasPrefix(got, "▶ of /src/app/.worktrees/new\nmain\nnew ✓\n") {
+		t.Errorf("after a tap on the branch the buttons are\n%s", got)
+	}
+}
+
 // Only the code that sends an answer to a press shortens it, to Telegram's limit.
 func TestAnAnswerToAPressIsWhole(t *testing.T) {
 	r := newRig(t)
@@ -235,8 +270,14 @@ func TestTheAnswerNamesANewPlace(t *testing.T) {
 	} {
 		c.now.Dir = "/web"
 		want := "From now on the agent works in /web." + c.want + newSession
-		if got := project.ChosenDir(lang.Printer{}, c.before, c.now); got != want {
-			t.Errorf("from %q to %q it says %q", c.before.Sandbox, c.now.Sandbox, got)
+		s := project.New(project.Options{
+			Continue: (&fakeProjects{}).continueButton,
+			Status: func(context.Context, orchestrator.ConversationID) (orchestrator.Status, error) {
+				return c.now, nil
+			},
+		})
+		if got := s.Opened(t.Context(), orchestrator.Press{}, c.before, "/web"); got.Text != want {
+			t.Errorf("from %q to %q it says %q", c.before.Sandbox, c.now.Sandbox, got.Text)
 		}
 	}
 }

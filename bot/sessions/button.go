@@ -1,6 +1,8 @@
 package sessions
 
 import (
+	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -59,6 +61,29 @@ func storedButton(text string, do op, agent cli.Agent, id cli.AgentSessionID) (t
 	b := newButton(text, do, string(agent), string(id))
 	return b, len(b.Data) <= tgapi.DataLimit
 }
+
+// ContinueButton returns a button that continues the conversation's newest session in a directory. It returns false if
+// there is none, or if the sessions cannot be read: they are still in /sessions.
+func (s *Screen) ContinueButton(ctx context.Context, in orchestrator.ConversationID, dir string) (tgapi.Button, bool) {
+	// Pinned sessions come first, so the newest session may be behind them.
+	found, _, err := s.o.Sessions.FindSessions(ctx, orchestrator.SessionQuery{
+		Conversation: in, Dir: dir, Limit: newestOf,
+	})
+	if err != nil || len(found) == 0 {
+		return tgapi.Button{}, false
+	}
+	newest := slices.MaxFunc(found, func(a, b orchestrator.FoundSession) int {
+		return lastUse(a.Session).Compare(lastUse(b.Session))
+	}).Session
+	p := s.o.Lang.Of(in.Chat)
+	label := p.Text("sessions.resume-title", render.Cut(s.title(p, newest), continueShown))
+	return newButton(label, opResume, string(newest.ID), ""), true
+}
+
+const (
+	newestOf      = 50 // number of sessions among which ContinueButton searches
+	continueShown = 40 // maximum length of a title in the label of a button, in characters
+)
 
 // OpenButton returns a button with the label "back" that shows the page of a session.
 func OpenButton(p lang.Printer, id orchestrator.SessionID) tgapi.Button {

@@ -518,3 +518,34 @@ func fileOf(t testing.TB, a tgapi.Answer) message.File {
 	}
 	return c.Files[0]
 }
+
+// The button that continues the newest session in a folder ignores other folders, other chats and archived sessions. A
+// pinned session does not count as newer.
+func TestTheNewestSessionOfAFolder(t *testing.T) {
+	r := newRig(t)
+	if b, ok := r.screen.ContinueButton(t.Context(), here, "/src"); ok {
+		t.Errorf("without sessions: %+v", b)
+	}
+	for i, s := range []orchestrator.Session{
+		{ID: "newest", Conversation: here, Title: "Fix the login " + strings.Repeat("page ", 20), Dir: "/src",
+			Used: noon.Add(2 * time.Hour)},
+		{ID: "pinned", Conversation: here, Title: "Pinned", Dir: "/src", Used: noon, Pinned: true},
+		{ID: "archived", Conversation: here, Title: "Archived", Dir: "/src", Archived: true,
+			Used: noon.Add(3 * time.Hour)},
+		{ID: "folder", Conversation: here, Title: "Folder", Dir: "/src/docs", Used: noon.Add(4 * time.Hour)},
+		{ID: "chat", Conversation: there, Title: "Chat", Dir: "/src", Used: noon.Add(5 * time.Hour)},
+	} {
+		s.Person, s.Created = 1, noon.Add(time.Duration(i)*time.Minute)
+		r.must(r.db.CreateSession(t.Context(), s))
+		r.must(r.db.SaveSession(t.Context(), s))
+	}
+	b, ok := r.screen.ContinueButton(t.Context(), here, "/src")
+	if !ok || b.Text != "▶ Continue “Fix the login page page page page page p […]”" {
+		t.Fatalf("%+v, %v", b, ok)
+	}
+	r.pressBy(owner, strings.TrimPrefix(b.Data, screen.Action+":"))
+	r.said("Your next message continues: Fix the login page")
+	if c, err := r.db.Conversation(t.Context(), here); err != nil || c.Session != "newest" {
+		t.Errorf("the conversation continues %q, %v", c.Session, err)
+	}
+}

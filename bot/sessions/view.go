@@ -251,13 +251,16 @@ func Title(p lang.Printer, title string) string {
 	return title
 }
 
+func lastUse(of orchestrator.Session) time.Time {
+	if of.Used.IsZero() {
+		return of.Created
+	}
+	return of.Used
+}
+
 // about describes a session in one line: the time of its last use, its size and its directory.
 func (s *Screen) about(p lang.Printer, of orchestrator.Session) string {
-	used := of.Used
-	if used.IsZero() {
-		used = of.Created
-	}
-	parts := []string{s.ago(p, used)}
+	parts := []string{s.ago(p, lastUse(of))}
 	if counts := Counts(p, of); counts != "" {
 		parts = append(parts, counts)
 	}

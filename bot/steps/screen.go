@@ -165,10 +165,8 @@ func (s *Screen) result(p lang.Printer, step orchestrator.Step) string {
 	switch {
 	case step.ExitCode != nil && *step.ExitCode != 0:
 		line = " · " + p.Text("card.tool-exit", *step.ExitCode)
-	case step.Err == cli.ToolGoesOn:
-		line = " · " + p.Text("card.tool-goes-on")
 	case step.Err != "" && step.Err != cli.ToolUntold:
-		line = " · " + render.ShortLine(step.Err, 120)
+		line = " · " + render.ShortLine(cli.ToolErrorText(p, step.Err), 120)
 	}
 	if step.Duration > 0 {
 		line += " · " + p.Elapsed(step.Duration)

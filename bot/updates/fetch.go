@@ -3,8 +3,10 @@ package updates
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
+	"ductor/bot/message"
 	"ductor/bot/render"
 	"ductor/lang"
 	"ductor/orchestrator"
@@ -97,6 +99,24 @@ func (r *receiver) sentence(p lang.Printer, err error) string {
 	return r.uploads.Sentence(p, err) + " " + p.Text("updates.not-to-agent")
 }
 
-func isSpoken(parts []*Message) bool {
-	return slices.ContainsFunc(parts, func(p *Message) bool { return p.sent.file != nil && p.sent.file.kind == speech })
+func isSpoken(parts []*Message) bool { return slices.ContainsFunc(parts, (*Message).isSpeech) }
+
+// maxTranscript is the maximum length of the part of a transcript that is shown, in UTF-16 code units.
+const maxTranscript = 3000
+
+// showTranscripts replies to the voice messages of a prompt with the text that the agent gets. It omits forwarded
+// messages. If ductor handles a message again after a crash, it sends no second reply.
+func (r *receiver) showTranscripts(ctx context.Context, parts []*Message) {
+	for _, p := range parts {
+		if !p.isSpeech() || p.sent.forwarded {
+			continue
+		}
+		err := r.finisher.sender.PostOnce(ctx, p.Conversation, fmt.Sprint("heard/", p.Conversation.Key(), "/", p.ID),
+			message.Content{
+				Text: render.Plain("🎙 " + render.ShortenPlain(p.Text, maxTranscript)), ReplyTo: p.ID, Silent: true,
+			})
+		if err != nil && !ofDisk(err) { // the prompt runs all the same
+			r.log.Error("show a transcript", "update", p.Update(), "err", err)
+		}
+	}
 }

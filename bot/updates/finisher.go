@@ -27,6 +27,8 @@ type Sender interface {
 	// Follow calls arrived with the ID of the message that has the given key, as soon as this message is in the chat.
 	// After a restart of ductor, arrived is not called any more.
 	Follow(key string, arrived func(id int))
+	// PostOnce stores a message under the given key and sends it, unless a message with this key exists.
+	PostOnce(ctx context.Context, to orchestrator.ConversationID, key string, c message.Content) error
 	// Wake starts to send messages that were just stored.
 	Wake()
 }

@@ -87,6 +87,9 @@ type fileRef struct {
 	kind fileKind
 }
 
+// isSpeech reports whether the message is speech, which ductor transcribes.
+func (in *Message) isSpeech() bool { return in.sent.file != nil && in.sent.file.kind == speech }
+
 type fileKind string
 
 const (

@@ -220,6 +220,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	if isSpoken(parts) && r.handler.Heard(ctx, first, prompt, wants) {
 		return nil
 	}
+	r.showTranscripts(ctx, parts)
 	receipt, err := r.turns.Submit(ctx, prompt, wants)
 	switch {
 	case errors.Is(err, orchestrator.ErrShutdown):

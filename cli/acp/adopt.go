@@ -41,15 +41,13 @@ func (proc *agentProcess) Await(m cli.Mark, left cli.LeftRun) (kept any, drop fu
 	sent := n.Sent || reached >= int64(n.Length)
 	s.live = shared.Adopt(&proc.provider.live, s, m, sent)
 	proc.sessions.Set(s.id, s)
-	fail := func(kind cli.FailureKind, why string) {
-		s.live.Deliver(shared.Item[news]{Unsent: cli.Failf(kind, proc.options().Agent, "%s", why)}, 0)
-	}
+	fail := func(f *cli.Failure) { s.live.Deliver(shared.Item[news]{Unsent: f}, 0) }
 	switch {
 	case sent:
 	case reached > 0:
-		fail(cli.BadOutput, "only a part of the message had reached it when ductor was stopped")
+		fail(cli.Failf(cli.BadOutput, proc.options().Agent, "failure.message-part"))
 	case !left.Alive || left.Input.Closed:
-		fail(cli.Crashed, "it ended before the message reached it")
+		fail(cli.Failf(cli.Crashed, proc.options().Agent, "failure.message-unread"))
 	}
 	return s, func() { proc.sessions.Remove(s.id, s) }
 }

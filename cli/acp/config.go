@@ -236,7 +236,7 @@ func (s *session) set(ctx context.Context, id, value string) error {
 	agent := s.options().Agent
 	i := slices.IndexFunc(all, func(o configOption) bool { return o.ID == id })
 	if i < 0 {
-		return cli.Failf(cli.Refused, agent, "it offers no option %q", id)
+		return cli.Failf(cli.Refused, agent, "failure.no-option", id)
 	}
 	params := optionParams{SessionID: string(s.id), OptionID: id, Value: value}
 	if all[i].Type == optionBoolean {
@@ -257,10 +257,10 @@ func (s *session) set(ctx context.Context, id, value string) error {
 	s.configure(got.Options)
 	switch i := slices.IndexFunc(got.Options, func(o configOption) bool { return o.ID == id }); {
 	case i < 0:
-		return cli.Failf(cli.Refused, agent, "it was told to use %q for %s, and no longer names it", value, id)
+		return cli.Failf(cli.Refused, agent, "failure.option-gone", value, id)
 	case got.Options[i].Current != configValue(value):
-		return cli.Failf(cli.Refused, agent, "it was told to use %q for %s, and uses %q", value, id,
-			got.Options[i].Current)
+		return cli.Failf(cli.Refused, agent, "failure.option-other", value, id,
+			string(got.Options[i].Current))
 	}
 	return nil
 }

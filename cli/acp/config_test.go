@@ -58,7 +58,7 @@ func TestTheOptionsOfASession(t *testing.T) {
 		now := s.Agent().(*session).offers
 		got := now.model.current
 		if r.Err != nil {
-			got = r.Err.Reason
+			got = r.Err.Why().String()
 		}
 		if !strings.Contains(got, c.want) || r.Err == nil && c.effort != "" && now.effort.current != string(c.effort) {
 			t.Errorf("%s %s: %q, the effort is %+v", c.model, c.effort, got, now.effort)
@@ -103,7 +103,7 @@ func TestAnAgentChangesItsOptions(t *testing.T) {
 	set := p.hear(methodSetOption)
 	p.say(`{"id":%s,"result":{"configOptions":[%s]}}`, set.ID, fmt.Sprintf(option, `{"value":"a","name":"A"}`))
 	r := until[cli.Result](turn)
-	if kindOfResult(r) != cli.UnknownModel || !strings.Contains(r.Err.Reason, `uses "a"`) {
+	if kindOfResult(r) != cli.UnknownModel || !strings.Contains(r.Err.Error(), `uses "a"`) {
 		t.Errorf("an agent that confirms another model: %+v", r.Err)
 	}
 }
@@ -171,7 +171,7 @@ func TestManyOptions(t *testing.T) {
 		t.Fatalf("%d models, %v", len(models), err)
 	}
 	p, req = modern(t, "options models=10500", nil)
-	if _, err = p.Models(t.Context()); err == nil || !strings.Contains(err.Error(), "more than 10000 models") {
+	if _, err = p.Models(t.Context()); err == nil || !strings.Contains(err.Error(), "more than 10,000 models") {
 		t.Errorf("too many: %v", err)
 	}
 	req.Turn, req.Prompt, req.Model = "t", `[[text "well"]]`, "model-10400" // beyond those that ductor keeps
@@ -192,11 +192,11 @@ func TestWhatHoldsAnAgent(t *testing.T) {
 	} {
 		r, _ := clitest.Play(t.Context(), open(t, p, req), write(req, mode))
 		if (kindOfResult(r) == cli.NotRun) != refused ||
-			refused && !strings.Contains(r.Err.Reason, "nothing makes this agent ask") {
+			refused && !strings.Contains(r.Err.Error(), "nothing makes this agent ask") {
 			t.Errorf("%s: %v", mode, r.Err)
 		}
-		unheld := p.Unheld(cli.Request{Permission: mode, Attended: true})
-		if (unheld != "") != refused || refused && p.Cannot(cli.Live, mode) != unheld {
+		unheld := p.Unheld(cli.Request{Permission: mode, Attended: true}).String()
+		if (unheld != "") != refused || refused && p.Cannot(cli.Live, mode).String() != unheld {
 			t.Errorf("%s: unheld %q, cannot %q", mode, unheld, p.Cannot(cli.Live, mode))
 		}
 	}
@@ -271,7 +271,7 @@ func TestAnOptionHoldsAnAgent(t *testing.T) {
 	} {
 		req.Permission, req.Turn = mode, cli.TurnID(mode)
 		r, _ = clitest.Play(t.Context(), open(t, p, req), req)
-		if kindOfResult(r) != want.Kind || !strings.Contains(r.Err.Reason, want.Reason) {
+		if kindOfResult(r) != want.Kind || !strings.Contains(r.Err.Error(), want.Reason) {
 			t.Errorf("%s: %v", mode, r.Err)
 		}
 	}
@@ -360,4 +360,14 @@ func TestAgentsThatBeginWrongly(t *testing.T) {
 	provider, p := play(t, nil)
 	p.hello = "banner"
 	open(t, provider, wish(t, "hi"))
+}
+
+// An agent of this protocol gets only absolute paths, so a request with another one fails before the agent starts.
+func TestRelativeDirectories(t *testing.T) {
+	for _, req := range []cli.Request{{}, {Dir: "src"}, {Dir: "/src", AddDirs: []string{"docs"}}} {
+		_, err := New(Options{}).Open(t.Context(), cli.Live, req)
+		if f := (*cli.Failure)(nil); !errors.As(err, &f) || f.Kind != cli.NotRun {
+			t.Errorf("%+v: %v", req, err)
+		}
+	}
 }

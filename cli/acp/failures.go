@@ -19,7 +19,9 @@ func (o *Options) failure(err error) *cli.Failure {
 	case errors.As(err, &refused):
 		return o.refusal(refused)
 	case errors.Is(err, context.DeadlineExceeded):
-		return &cli.Failure{Kind: cli.TimedOut, Agent: o.Agent, Reason: "it did not answer in time", Cause: err}
+		late := cli.Failf(cli.TimedOut, o.Agent, "failure.no-answer")
+		late.Cause = err
+		return late
 	}
 	return cli.AsFailure(o.Agent, err)
 }

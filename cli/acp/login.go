@@ -11,6 +11,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/rpc"
+	"ductor/lang"
 )
 
 // authMethods lists the ways to log in that an agent offers.
@@ -177,17 +178,21 @@ func (p *Provider) offers(id string) bool {
 func (proc *agentProcess) logIn(ctx context.Context, id string) error {
 	o := proc.options()
 	if !proc.provider.offers(id) {
-		return cli.Failf(cli.NotLoggedIn, o.Agent, "it has no log-in %q that ductor can start. %s", id, o.advice)
+		return cli.Failf(cli.NotLoggedIn, o.Agent, "failure.no-login", id)
 	}
 	err := proc.callFor(ctx, o.Start, methodLogin, sessionParams{MethodID: id}, nil)
 	var refused *rpc.Error
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return &cli.Failure{Kind: cli.NotLoggedIn, Agent: o.Agent, Cause: err,
-			Reason: "it did not finish the log-in within " + o.Start.String()}
+		f := cli.Failf(cli.NotLoggedIn, o.Agent, "failure.login-timeout", o.Start)
+		f.Cause = err
+		return f
 	case errors.As(err, &refused):
-		return &cli.Failure{Kind: cli.NotLoggedIn, Agent: o.Agent, Cause: err,
-			Reason: cmp.Or(ReasonOf(refused.Message), "it refused the log-in")}
+		f := &cli.Failure{Kind: cli.NotLoggedIn, Agent: o.Agent, Reason: ReasonOf(refused.Message), Cause: err}
+		if f.Reason == "" {
+			f.Own = lang.NewMessage("failure.login-refused")
+		}
+		return f
 	case err != nil:
 		return o.failure(err)
 	}

@@ -168,8 +168,8 @@ func TestALogInThatDoesNotWork(t *testing.T) {
 		limit        time.Duration
 	}{
 		{method: "browser", answer: `"error":{"code":-32603,"message":"It was closed"}`, want: "It was closed"},
-		{method: "browser", limit: 2 * time.Second, want: "it did not finish the log-in within 2s"},
-		{method: "tty", want: `it has no log-in "tty" that ductor can start. Log in from /model`},
+		{method: "browser", limit: 2 * time.Second, want: "it did not finish the log-in within 2 s"},
+		{method: "tty", want: `it has no log-in "tty" that ductor can start`},
 		{method: "nonsense", want: `it has no log-in "nonsense"`},
 		{method: "browser", want: "context canceled"},
 	} {

@@ -3,7 +3,6 @@ package acp
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -265,13 +264,14 @@ func (o *Options) settings(req cli.Request) string {
 	return cli.Digest(o.key(req), req.AddDirs, req.Servers, o.meta(req))
 }
 
-func checkDirs(req cli.Request) error {
-	for _, dir := range append([]string{req.Dir}, req.AddDirs...) {
-		if !filepath.IsAbs(dir) {
-			return fmt.Errorf("the directory %q is no absolute path", dir)
-		}
+// relativeDir returns the first directory of a request whose path is not absolute. It returns false if there is none.
+func relativeDir(req cli.Request) (dir string, found bool) {
+	all := append([]string{req.Dir}, req.AddDirs...)
+	i := slices.IndexFunc(all, func(dir string) bool { return !filepath.IsAbs(dir) })
+	if i < 0 {
+		return "", false
 	}
-	return nil
+	return all[i], true
 }
 
 // mcpServers converts servers to the protocol's format. It omits servers that the agent cannot reach.

@@ -12,6 +12,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/acp/toolcall"
+	"ductor/lang"
 )
 
 // Holding contains the settings that make an agent respect a permission mode. All fields are empty if the agent
@@ -60,31 +61,30 @@ func (o *Options) listed(mode cli.PermissionMode) (Holding, bool) {
 // of the modes that the agent offers. caveat is a sentence about the part of the permission mode that the agent does
 // not support, or "". If the agent does not respect the permission mode at all, held is false, and ductor refuses the
 // turn.
-func (o *Options) holding(req cli.Request, offered []string) (h Holding, caveat string, held bool) {
+func (o *Options) holding(req cli.Request, offered []string) (h Holding, caveat lang.Message, held bool) {
 	mode := req.Permission
 	if h, ok := o.listed(mode); ok {
 		if len(h.Env)+len(h.Args) == 0 {
 			h.Mode = cmp.Or(h.Mode, oneOf(usualModes(), offered)) // do not stay in the mode of an earlier turn
 		}
-		return h, "", true
+		return h, caveat, true
 	}
 	if o.lacks(mode) {
-		return h, "not available, because this is " + o.reported.Name + ", which was started without what holds it. " +
-			"Name its program " + o.reported.Command + " as the path in its table, or add holds there", false
+		return h, lang.NewMessage("failure.mode-wrapped", o.reported.Name, o.reported.Command), false
 	}
 	if h.Mode = oneOf(agentModes(mode), offered); h.Mode != "" {
-		return h, "", true
+		return h, caveat, true
 	}
 	h.Mode = oneOf(usualModes(), offered)
 	switch mode {
 	case cli.Bypass:
-		return h, "the agent has no mode that lets everything through: what it asks for is allowed for you", true
+		return h, lang.NewMessage("failure.no-bypass"), true
 	case cli.Auto:
-		return h, "the agent has no mode of its own judgement: its own settings decide what it asks for", true
+		return h, lang.NewMessage("failure.no-judgement"), true
 	case cli.Plan:
-		return h, "not available, because nothing keeps this agent from changing files. " + howToHold(req), false
+		return h, lang.NewMessage("failure.no-plan", howToHold(req)), false
 	}
-	return h, "not available, because nothing makes this agent ask. " + howToHold(req), false
+	return h, lang.NewMessage("failure.no-asking", howToHold(req)), false
 }
 
 // lacks reports whether the process was started without settings that the mode needs. This happens if the configured
@@ -95,13 +95,11 @@ func (o *Options) lacks(mode cli.PermissionMode) bool {
 }
 
 // howToHold returns a sentence that tells users what to do if the agent would not respect the permission mode of req.
-func howToHold(req cli.Request) string {
-	choose := "Choose auto or bypass in /permissions"
-	if !req.Attended {
-		choose = "Use another agent for this"
+func howToHold(req cli.Request) lang.Message {
+	if req.Attended {
+		return lang.NewMessage("failure.hold-or-mode")
 	}
-	return choose + ", or add what holds it to the agent's settings, as \"How other agents are held\" on the page " +
-		"about agents shows"
+	return lang.NewMessage("failure.hold-or-agent")
 }
 
 // oneOf returns the ID of the first wanted mode that the agent offers, or "" if it offers none. The names of the wanted
@@ -122,16 +120,16 @@ func bareMode(id string) string { return notBare().ReplaceAllString(strings.ToLo
 
 // holding returns the settings that make the session respect the permission mode of a request. It returns a Failure if
 // the agent does not offer the necessary mode.
-func (s *session) holding(req cli.Request) (h Holding, caveat string, err error) {
+func (s *session) holding(req cli.Request) (h Holding, caveat lang.Message, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o, mode := s.options(), req.Permission
 	h, caveat, held := o.holding(req, s.offers.mode.ids())
 	switch {
 	case !held && !req.TextOnly:
-		return h, caveat, cli.Failf(cli.NotRun, o.Agent, "%s is %s", mode, caveat)
+		return h, caveat, cli.Failf(cli.NotRun, o.Agent, "failure.unheld", mode, caveat)
 	case h.Mode != "" && !s.offers.mode.offers(h.Mode):
-		err = cli.Failf(cli.NotRun, o.Agent, "%s needs its own mode %q, which it does not offer", mode, h.Mode)
+		err = cli.Failf(cli.NotRun, o.Agent, "failure.needs-mode", mode, h.Mode)
 		return h, caveat, err
 	}
 	return h, caveat, nil
@@ -148,9 +146,9 @@ func (s *session) setMode(ctx context.Context, req cli.Request) error {
 	}
 	if err != nil {
 		f := s.options().failure(err)
-		mode := cmp.Or(h.Mode, string(req.Permission))
-		f.Reason = fmt.Sprintf("its permission mode cannot be set to %s: %s", mode, f.Reason)
-		return f
+		named := *f
+		named.Because(lang.NewMessage("failure.mode-unset", cmp.Or(h.Mode, string(req.Permission)), f.Why()))
+		return &named
 	}
 	return nil
 }
@@ -166,7 +164,7 @@ func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error 
 	next, o := t.Req, t.s.options()
 	next.Permission = mode
 	another := o.key(next) != o.key(t.Req)
-	if _, caveat, err := t.s.holding(next); err != nil || caveat != "" || another || t.Adopted != nil {
+	if _, caveat, err := t.s.holding(next); err != nil || !caveat.IsZero() || another || t.Adopted != nil {
 		return fmt.Errorf("change to the mode %q: %w", mode, errors.ErrUnsupported)
 	}
 	if err := t.s.setMode(ctx, next); err != nil {
@@ -202,16 +200,16 @@ func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why stri
 	// The agent reports the end of plan mode as a tool of KindSwitch. The list of permitted tools does not apply to
 	// this tool.
 	case t.call.ToolKind != toolcall.KindSwitch && req.Tools.Forbids(t.name):
-		return verdictDeny, "this tool is not among those that may be used here"
+		return verdictDeny, cli.DeniedByList
 	case req.Permission == cli.Bypass && permits:
 		return verdictAllow, ""
 	case req.Permission == cli.Plan &&
 		(t.call.ToolKind == toolcall.KindRun || t.call.EditsFiles()):
-		return verdictDeny, "the conversation is in plan mode"
+		return verdictDeny, cli.DeniedPlanning
 	case permits && cli.Trusts(req.Servers, t.name) && !t.names(protected, req.Dir):
 		return verdictAllow, ""
 	case !req.Attended:
-		return verdictDeny, "no user is there to allow it"
+		return verdictDeny, cli.DeniedUnattended
 	}
 	return verdictAsk, ""
 }
@@ -232,7 +230,9 @@ func (t *liveTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) 
 	var said decided
 	a, err := t.approvals.TakeIf(id, func(a *ask) (err error) {
 		if said.result, said.allow, err = a.replyTo(t.Req, d); err != nil {
-			return cli.Failf(cli.Refused, s.options().Agent, "%v", err)
+			f := cli.Failf(cli.Refused, s.options().Agent, "failure.no-allow-once")
+			f.Cause = err
+			return f
 		}
 		return nil
 	})

@@ -28,7 +28,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	if err != nil {
 		auth.State = cli.Installed
 		if f := p.opts.failure(err); f.Kind == cli.NotLoggedIn {
-			auth.Fix = cmp.Or(f.Reason, f.Error())
+			auth.Fix = cmp.Or(f.Why().String(), f.Error())
 			if run := p.opts.known.Login; run != "" && !strings.Contains(auth.Fix, run) {
 				auth.Fix = strings.TrimSuffix(auth.Fix, ".") + ". Run " + run + "."
 			}
@@ -58,8 +58,7 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 		return nil, err
 	}
 	if len(offered.values) > maxValues {
-		return nil, cli.Failf(cli.BadOutput, p.opts.Agent,
-			"it offers more than %d models; name those that you use in its configuration", maxValues)
+		return nil, cli.Failf(cli.BadOutput, p.opts.Agent, "failure.many-models", maxValues)
 	}
 	var list []cli.Model
 	for _, m := range offered.values {

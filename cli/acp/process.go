@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"ductor/cli/rpc"
 	"ductor/cli/shared"
 	"ductor/cli/turn"
+	"ductor/lang"
 )
 
 const (
@@ -54,19 +54,18 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 		f := o.failure(err)
 		if f.Kind == cli.TimedOut {
 			f.Kind = cli.BadOutput
-			f.Reason = "it did not answer when it was spoken to; its version may be too old, or its arguments are wrong"
+			f.Because(lang.NewMessage("failure.no-greeting"))
 			if said := proc.Peer().Unread(); said != "" {
-				f.Reason += fmt.Sprintf("; it printed %q", said)
+				f.Because(lang.NewMessage("failure.no-greeting-but", said))
 			}
 		}
 		return f
 	}
-	const versions = "it speaks version %d of the Agent Client Protocol, and ductor version %d: update %s"
 	switch v := proc.hello.ProtocolVersion; {
 	case v < protocolVersion:
-		return cli.Failf(cli.BadOutput, o.Agent, versions, v, protocolVersion, o.Agent.Name())
+		return cli.Failf(cli.BadOutput, o.Agent, "failure.acp-version", v, protocolVersion, o.Agent.Name())
 	case v > protocolVersion:
-		return cli.Failf(cli.BadOutput, o.Agent, versions, v, protocolVersion, "ductor")
+		return cli.Failf(cli.BadOutput, o.Agent, "failure.acp-version", v, protocolVersion, "ductor")
 	}
 	logins := o.logins(proc.hello.AuthMethods)
 	proc.provider.login.methods.Store(&logins)

@@ -135,9 +135,7 @@ func (o *Options) checkProject(req cli.Request) error {
 	if len(fields) > 0 {
 		missing, _, _ = strings.Cut(fields[0].Name, ": ")
 	}
-	return cli.Failf(cli.NotRun, o.Agent, "this project has settings for it (%s), which can widen its rights, and it "+
-		"cannot work without them: only your own messages to it can use them, once you allow them (/new asks again); "+
-		"for a consultation, a summary or a job, choose another agent", missing)
+	return cli.Failf(cli.NotRun, o.Agent, "failure.project-settings", missing)
 }
 
 // checkShown returns a Failure if the agent may read settings files about which ductor has not asked the user. shown
@@ -150,8 +148,7 @@ func (proc *agentProcess) checkShown(req cli.Request, shown []string) error {
 		return nil
 	}
 	proc.provider.reported.Store(&o.reported)
-	return cli.Failf(cli.NotRun, o.Agent, "its settings in this project (%s) are others than those that you were "+
-		"asked about: send your message again to be asked about them", files[i])
+	return cli.Failf(cli.NotRun, o.Agent, "failure.settings-unasked", files[i])
 }
 
 // ProjectFiles implements cli.ProjectReader. If the program is not in the catalogue, it may still be a wrapper around

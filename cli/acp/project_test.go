@@ -103,8 +103,8 @@ func TestSettingsOfAProjectThatNothingExcludes(t *testing.T) {
 		req.Project = settings
 		_, err := provider.Open(t.Context(), cli.Live, req)
 		if f := cli.AsFailure(testAgent, err); err == nil || f.Kind != cli.NotRun ||
-			!strings.Contains(f.Reason, "../.sim/x.json") ||
-			!strings.Contains(f.Reason, "for a consultation, a summary or a job, choose another agent") {
+			!strings.Contains(f.Error(), "../.sim/x.json") ||
+			!strings.Contains(f.Error(), "for a consultation, a summary or a job, choose another agent") {
 			t.Errorf("%q: %v", settings, err)
 		}
 	}
@@ -205,7 +205,7 @@ func TestOnlySettingsThatUsersSawAreUsedBehindAWrapper(t *testing.T) {
 	refused := func(what string, err error) {
 		t.Helper()
 		f := cli.AsFailure(testAgent, err)
-		if err == nil || f.Kind != cli.NotRun || !strings.Contains(f.Reason, "send your message again") {
+		if err == nil || f.Kind != cli.NotRun || !strings.Contains(f.Error(), "send your message again") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

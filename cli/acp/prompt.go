@@ -62,7 +62,7 @@ func (s *session) setModel(ctx context.Context, req cli.Request) error {
 	case req.Effort == "":
 		return nil
 	}
-	return cli.Failf(cli.Refused, s.options().Agent, "its model %s has no effort %q; it has: %s", model, level,
+	return cli.Failf(cli.Refused, s.options().Agent, "failure.no-effort", model, level,
 		strings.Join(effort.ids(), ", "))
 }
 
@@ -90,7 +90,7 @@ func (s *session) blocks(req cli.Request) ([]toolcall.Block, error) {
 	for _, image := range req.Images {
 		b, err := imageBlock(image)
 		if err != nil {
-			return nil, cli.Failf(cli.Refused, agent, "read a picture: %v", err)
+			return nil, cli.UnreadPicture(agent, err)
 		}
 		blocks = append(blocks, b)
 	}

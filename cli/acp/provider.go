@@ -10,6 +10,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/rpc"
 	"ductor/cli/shared"
+	"ductor/lang"
 )
 
 // Provider implements cli.Provider for one agent. Safe for concurrent use.
@@ -80,10 +81,10 @@ func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live} }
 // Open implements cli.Provider.
 func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
 	if mode != cli.Live {
-		return nil, cli.Failf(cli.UnknownFailure, p.opts.Agent, "there is no %s mode", mode)
+		return nil, cli.Failf(cli.UnknownFailure, p.opts.Agent, "failure.no-mode", mode)
 	}
-	if err := checkDirs(req); err != nil {
-		return nil, cli.Failf(cli.NotRun, p.opts.Agent, "%v", err)
+	if dir, found := relativeDir(req); found {
+		return nil, cli.Failf(cli.NotRun, p.opts.Agent, "failure.relative-dir", dir)
 	}
 	s := live{shared.NewSession(p.pool, &p.live)}
 	if err := s.Open(ctx, req); err != nil {
@@ -96,25 +97,25 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 func (p *Provider) Shares(req cli.Request) int { return p.pool.PID(p.opts.key(req)) }
 
 // Cannot implements cli.Limited. It uses the modes that the agent offered in its last session.
-func (p *Provider) Cannot(_ cli.Mode, permission cli.PermissionMode) string {
+func (p *Provider) Cannot(_ cli.Mode, permission cli.PermissionMode) lang.Message {
 	caveat, _ := p.held(cli.Request{Permission: permission, Attended: true})
 	return caveat
 }
 
 // Unheld implements cli.ModeHolder.
-func (p *Provider) Unheld(req cli.Request) string {
+func (p *Provider) Unheld(req cli.Request) lang.Message {
 	caveat, held := p.held(req)
 	if held {
-		return ""
+		return lang.Message{}
 	}
 	return caveat
 }
 
 // held reports whether the agent respects the permission mode of a request. It returns true if this is unknown.
-func (p *Provider) held(req cli.Request) (caveat string, held bool) {
+func (p *Provider) held(req cli.Request) (caveat lang.Message, held bool) {
 	offered := p.offered.Load()
 	if offered == nil {
-		return "", true
+		return lang.Message{}, true
 	}
 	o := p.opts
 	if reported := p.reported.Load(); reported != nil {

@@ -29,7 +29,7 @@ func (t *liveTurn) replied() cli.Result {
 	}
 	var p prompted
 	if err := json.Unmarshal(t.reply.Result, &p); err != nil || p.StopReason == "" {
-		f := cli.Failf(cli.BadOutput, o.Agent, "the end of the turn cannot be read")
+		f := cli.Failf(cli.BadOutput, o.Agent, "failure.end-unreadable")
 		f.Detail = cli.Shorten(string(t.reply.Result), 1000)
 		return cli.Result{Err: f}
 	}
@@ -48,15 +48,15 @@ func (t *liveTurn) replied() cli.Result {
 		if len(t.reporter.denials) > 0 { // some agents end the turn after a denial
 			break
 		}
-		r.Err = cli.Failf(cli.UnknownFailure, o.Agent, "it cancelled the turn, and no user asked for that")
+		r.Err = cli.Failf(cli.UnknownFailure, o.Agent, "failure.cancelled-itself")
 	case "max_tokens":
 		r.Err = &cli.Failure{Kind: cli.AnswerCut, Agent: o.Agent}
 	case "max_turn_requests":
-		r.Err = cli.Failf(cli.LimitOfTurn, o.Agent, "it asked its model too many times")
+		r.Err = cli.Failf(cli.LimitOfTurn, o.Agent, "failure.many-calls")
 	case "refusal":
 		r.Err = &cli.Failure{Kind: cli.ModelRefused, Agent: o.Agent}
 	default:
-		r.Err = cli.Failf(cli.UnknownFailure, o.Agent, "it stopped: %s", cli.ShortLine(p.StopReason))
+		r.Err = cli.Failf(cli.UnknownFailure, o.Agent, "failure.stopped", cli.ShortLine(p.StopReason))
 	}
 	return r
 }

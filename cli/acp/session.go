@@ -138,7 +138,7 @@ func (s *session) make(ctx context.Context, params sessionParams, req cli.Reques
 		return err
 	}
 	if made.SessionID == "" {
-		return cli.Failf(cli.BadOutput, s.options().Agent, "it gave a session without an id")
+		return cli.Failf(cli.BadOutput, s.options().Agent, "failure.session-unnamed")
 	}
 	s.past.spent = new(float64)
 	s.offered(made)
@@ -179,7 +179,7 @@ func (s *session) load(ctx context.Context, params sessionParams, req cli.Reques
 	case caps.Session.Resume != nil:
 		method = methodResume
 	case !caps.Load:
-		return cli.Failf(cli.ResumeFailed, o.Agent, "it cannot go on with a session once its process has ended")
+		return cli.Failf(cli.ResumeFailed, o.Agent, "failure.session-ended")
 	}
 	if s.past.spent = s.process.provider.spent.cost(req.Resume); s.past.spent == nil && o.Spent != nil {
 		s.past.spent = o.Spent(ctx, req.Resume)
@@ -258,7 +258,7 @@ func (s *session) offered(got gotSession) {
 func (s *session) register(id cli.AgentSessionID) error {
 	s.id = id
 	if !s.process.sessions.Add(id, s) {
-		return cli.Failf(cli.Refused, s.options().Agent, "another conversation uses this session")
+		return cli.Failf(cli.Refused, s.options().Agent, "failure.session-in-use")
 	}
 	return nil
 }

@@ -322,7 +322,7 @@ func TestADeadProcessIsSeenByAll(t *testing.T) {
 	until[cli.ApprovalAsked](turn)
 	_ = s.Agent().Host().Program().Stop(t.Context(), 0)
 	r := until[cli.Result](turn)
-	if kindOfResult(r) != cli.Crashed || r.Err.Code != 3 || !strings.Contains(r.Err.Reason, "last words") {
+	if kindOfResult(r) != cli.Crashed || r.Err.Code != 3 || !strings.Contains(r.Err.Error(), "last words") {
 		t.Errorf("%+v", r.Err)
 	}
 	if s.Info().Alive || s.Fits(a) && s.Info().Alive {
@@ -336,7 +336,7 @@ func TestPromptsThatAreNone(t *testing.T) {
 		req := wish(t, prompt)
 		s := open(t, provider, req)
 		r, _ := clitest.Play(t.Context(), s, req)
-		if kindOfResult(r) != cli.Refused || !strings.Contains(r.Err.Reason, want) {
+		if kindOfResult(r) != cli.Refused || !strings.Contains(r.Err.Error(), want) {
 			t.Errorf("%q: %+v", prompt, r.Err)
 		}
 	}

@@ -124,7 +124,7 @@ func (t *tool) over(status string, failure func(output string) (*int, string)) c
 	// Agents with ToolQuirks.Failure print a text if a command fails. A command without output has therefore succeeded.
 	switch silent := failure != nil && end.Output == ""; {
 	case status == toolcall.StatusFailed:
-		end.Err = cmp.Or(end.Err, cli.ShortLine(end.Output), "failed")
+		end.Err = cmp.Or(end.Err, cli.ShortLine(end.Output), cli.ToolFailed)
 	case run && end.ExitCode == nil && end.Err == "" && !silent:
 		end.Err = cli.ToolUntold
 	}

@@ -126,7 +126,7 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 		return nil, err
 	}
 	if len(reply.Models) == 0 {
-		return nil, cli.Failf(cli.BadOutput, agent, "it lists no models")
+		return nil, cli.Failf(cli.BadOutput, agent, "failure.lists-no-models")
 	}
 	models := make([]cli.Model, 0, len(reply.Models))
 	for _, m := range reply.Models {
@@ -260,7 +260,7 @@ func (s *live) request(ctx context.Context, request map[string]any, answer any) 
 	select {
 	case r := <-replies:
 		if r.Subtype == "error" {
-			return cli.Failf(cli.Refused, agent, "it does not take %s: %s", name, oneLine(r.Error))
+			return cli.Failf(cli.Refused, agent, "failure.setting-refused", fmt.Sprint(name), oneLine(r.Error))
 		}
 		if answer == nil {
 			return nil

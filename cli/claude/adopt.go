@@ -16,13 +16,13 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	case left.Mode == cli.OneShot:
 		return p.once().Adopt(ctx, left, req)
 	case left.Mode != cli.Live:
-		return nil, cli.Failf(cli.UnknownFailure, agent, "a process in mode %q cannot be resumed", left.Mode)
+		return nil, cli.Failf(cli.UnknownFailure, agent, "failure.unresumable", left.Mode)
 	case req.Turn == "":
 		return p.adoptIdle(ctx, left, req)
 	}
 	mark, ok := left.Mark(req.Turn)
 	if !ok {
-		return nil, cli.Failf(cli.UnknownFailure, agent, "the process knows nothing of this turn")
+		return nil, cli.Failf(cli.UnknownFailure, agent, "failure.nothing-left")
 	}
 	s, proc, err := p.attach(ctx, left, mark)
 	if err != nil {
@@ -53,7 +53,7 @@ func (p *Provider) attach(ctx context.Context, left cli.LeftRun, mark cli.Mark) 
 // that Claude prints between turns.
 func (p *Provider) adoptIdle(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if !left.Background() {
-		return nil, cli.Failf(cli.UnknownFailure, agent, "it does not work in the background")
+		return nil, cli.Failf(cli.UnknownFailure, agent, "failure.not-background")
 	}
 	mark := left.Marks[len(left.Marks)-1]
 	s, proc, err := p.attach(ctx, left, mark)
@@ -72,7 +72,7 @@ func (p *Provider) caughtUp(ctx context.Context, s *live, left cli.LeftRun) (cli
 	case <-s.run.stream.CaughtUp():
 	case <-s.run.stream.Ended():
 		s.run.stream.Detach()
-		return nil, cli.Failf(cli.Crashed, agent, "it has ended")
+		return nil, cli.Failf(cli.Crashed, agent, "failure.ended")
 	case <-ctx.Done():
 		s.run.stream.Detach()
 		return nil, cli.AsFailure(agent, context.Cause(ctx))

@@ -189,15 +189,15 @@ func denial(tool string) (message, reason string) {
 	case toolQuestion:
 		return "This dialog cannot be answered here. Put the question, with its options, into your answer " +
 				"as plain text and end your turn; the user will reply with the next message.",
-			"questions are asked in the answer"
+			cli.DeniedQuestion
 	case toolExitPlan:
 		return "The plan cannot be approved in this dialog. Put the whole plan into your answer as plain text " +
 				"and end your turn; the user will say with the next message whether to go on.",
-			"plans are shown in the answer"
+			cli.DeniedPlan
 	}
 	return fmt.Sprintf("%s was not allowed: the permission mode of this conversation does not let it through, "+
 			"and it cannot be approved now. Do what you can without it, and say what you could not do.", tool),
-		"the permission mode does not let it through"
+		cli.DeniedByMode
 }
 
 // allowedEnv returns patterns of the environment variables that Claude may get in addition to those in cli.BaseEnv.

@@ -80,7 +80,7 @@ func (s *live) start(ctx context.Context, req cli.Request) error {
 	s.mu.Unlock()
 	if closed {
 		_ = run.stream.Close(context.WithoutCancel(ctx))
-		return cli.Failf(cli.UnknownFailure, agent, "the session is closed")
+		return cli.Failf(cli.UnknownFailure, agent, "failure.session-closed")
 	}
 	s.send(run, freshPrompts(req))
 	return nil

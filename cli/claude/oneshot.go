@@ -39,7 +39,7 @@ func onceInput(req cli.Request, left *cli.LeftRun) ([]byte, error) {
 	}
 	line, err := userLine(req, "")
 	if err != nil {
-		return nil, cli.Failf(cli.Refused, agent, "%v", err)
+		return nil, cli.UnreadPicture(agent, err)
 	}
 	return append(freshPrompts(req), line...), nil
 }

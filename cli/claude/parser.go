@@ -7,6 +7,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/turn"
+	"ductor/lang"
 )
 
 // parser converts the output lines of one turn to events. It does no I/O: the method line returns the replies that the
@@ -207,7 +208,7 @@ func (p *parser) retry(l *line) {
 	refused := l.ErrorStatus != nil && *l.ErrorStatus == 401
 	canRefresh := p.trouble.keySource == "none" || p.trouble.keySource == "oauth"
 	if refused && !p.flow.em.Replaying() && (l.Attempt > 1 || !canRefresh) {
-		p.abandon(cli.Result{Err: cli.Failf(cli.NotLoggedIn, agent, "the model's API did not accept the log-in (401)")})
+		p.abandon(cli.Result{Err: cli.Failf(cli.NotLoggedIn, agent, "failure.login-rejected")})
 		return
 	}
 	wait := time.Duration(l.RetryDelayMS * float64(time.Millisecond)).Round(time.Second)
@@ -227,10 +228,15 @@ func retryReason(status *int) cli.FailureKind {
 // (since 2.1.332, at most for the time in MCP_TIMEOUT) and then continues without their tools.
 func (p *parser) warnServers(servers []mcpServer) {
 	for _, s := range servers {
-		if what := map[string]string{"failed": "could not be started", "pending": "does not answer yet; its tools are missing until it does"}[s.Status]; what != "" && !p.mem.warned[s.Name] {
-			p.mem.warned[s.Name] = true
-			p.flow.em.Pass(cli.Status{Kind: cli.StatusWarning, Detail: oneLine("MCP server " + s.Name + " " + what)})
+		if p.mem.warned[s.Name] || s.Status != "failed" && s.Status != "pending" {
+			continue
 		}
+		p.mem.warned[s.Name] = true
+		warning := lang.NewMessage("failure.server-pending", oneLine(s.Name))
+		if s.Status == "failed" {
+			warning = lang.NewMessage("failure.server-failed", oneLine(s.Name))
+		}
+		p.flow.em.Warn(warning)
 	}
 }
 

@@ -105,7 +105,7 @@ func TestFailures(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			events, _, _ := run(t, newMemory(), nil, tt.lines...)
 			got := result(events)
-			if got.Err == nil || got.Err.Kind != tt.want || got.Err.Reason != tt.reason || !got.Err.ResetAt.Equal(tt.reset) {
+			if got.Err == nil || got.Err.Kind != tt.want || got.Err.Why().String() != tt.reason || !got.Err.ResetAt.Equal(tt.reset) {
 				t.Errorf("got %+v, want %s %q %v", got.Err, tt.want, tt.reason, tt.reset)
 			}
 			if got.Text != "" {

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"ductor/cli"
+	"ductor/lang"
 )
 
 // Options configures a Provider. Only Launcher is required.
@@ -48,7 +49,7 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 		return p.once().Session(req), nil
 	}
 	if !slices.Contains(p.Modes(), mode) {
-		return nil, cli.Failf(cli.UnknownFailure, agent, "mode %q is not supported", mode)
+		return nil, cli.Failf(cli.UnknownFailure, agent, "failure.no-mode", mode)
 	}
 	s := &live{provider: p, conversation: req.Conversation, setting: p.settingOf(formatLive, req)}
 	s.turnSettings = s.setting.Turn
@@ -67,7 +68,7 @@ func (p *Provider) launch(ctx context.Context, f format, mode cli.Mode, req cli.
 	}
 	args, err := p.arguments(f, req, files)
 	if err != nil {
-		return nil, cli.Failf(cli.Refused, agent, "%v", err)
+		return nil, &cli.Failure{Kind: cli.Refused, Agent: agent, Reason: err.Error(), Cause: err}
 	}
 	cmd := cli.Command{
 		Path: p.opts.Path, Args: args, Files: files.paths(), Dir: req.Dir, Env: p.environment(req),
@@ -91,25 +92,25 @@ var (
 // CannotHold implements cli.ToolHolder. If a request permits only some tools, ductor starts Claude with
 // --strict-mcp-config; see projectFlags. Claude then has only the MCP servers in req.Servers. CannotHold returns a
 // reason if the request permits the tools of another server.
-func (*Provider) CannotHold(req cli.Request) string {
+func (*Provider) CannotHold(req cli.Request) lang.Message {
 	servers, _ := cli.Servers(req.Tools.Only)
 	for _, name := range servers {
 		if !slices.ContainsFunc(req.Servers, func(s cli.ToolServer) bool { return s.Name == name }) {
-			return "Claude cannot be told to use no other MCP servers than some; deny those that it should not use"
+			return lang.NewMessage("failure.only-servers", agent.Name())
 		}
 	}
-	return ""
+	return lang.Message{}
 }
 
 // Cannot implements cli.Limited. A process for one turn cannot ask the user.
-func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
+func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) lang.Message {
 	switch {
 	case mode != cli.OneShot || permission == cli.Bypass:
-		return ""
+		return lang.Message{}
 	case permission == cli.Plan:
-		return "Claude run once cannot have its plan approved: answer it with the next message"
+		return lang.NewMessage("failure.once-plan", agent.Name())
 	}
-	return "Claude run once cannot ask: what needs permission is denied, " + cli.OnceDenies
+	return lang.NewMessage("failure.once-ask", agent.Name())
 }
 
 // ProjectFiles implements cli.ProjectReader. With -p, Claude would run the hooks and MCP servers in these files without

@@ -98,7 +98,7 @@ func resultFailure(r resultFields, subtype string, t trouble) *cli.Failure {
 		return nil
 	}
 	if r.wasInterrupted() && r.Result == "" {
-		return &cli.Failure{Agent: agent, Kind: cli.UnknownFailure, Reason: "the turn was interrupted"}
+		return cli.Failf(cli.UnknownFailure, agent, "failure.interrupted")
 	}
 	f := &cli.Failure{Agent: agent, Kind: failureKind(r, subtype, t), Reason: failureReason(r)}
 	// The reason contains only the message in the API's JSON. Keep the whole text as the detail.
@@ -161,7 +161,8 @@ func exitFailure(f *cli.Failure) *cli.Failure {
 		{Kind: cli.Refused, Any: []string{"root/sudo privileges", "Invalid MCP configuration", "error: unknown option", "error: option "}},
 	})
 	if kind != cli.UnknownFailure {
-		f.Kind, f.Reason = kind, oneLine(f.Detail)
+		f.Kind = kind
+		f.Quote(oneLine(f.Detail))
 	}
 	return f
 }

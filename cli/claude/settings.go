@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"ductor/cli"
+	"ductor/lang"
 )
 
 // setting describes how a process was started. A process can serve a request only if its setting fits; see the method
@@ -87,7 +88,7 @@ type change struct {
 	id   string
 	line []byte          // the request
 	kind cli.FailureKind // kind of the turn's failure if Claude rejects the request
-	what string          // names the new setting in that failure
+	what lang.Message    // names the new setting in that failure
 }
 
 // changes returns the requests that change m to want.
@@ -99,16 +100,16 @@ func (m turnSettings) changes(want turnSettings) []change {
 			model = defaultModel
 		}
 		all = append(all, change{modelID, controlLine(modelID, map[string]any{"subtype": "set_model", "model": string(model)}),
-			cli.UnknownModel, "model " + string(model)})
+			cli.UnknownModel, lang.NewMessage("failure.the-model", string(model))})
 	}
 	if m.Permission != want.Permission {
 		all = append(all, change{modeID, controlLine(modeID, map[string]any{"subtype": "set_permission_mode", "mode": want.Permission}),
-			cli.Refused, "permission mode " + want.Permission})
+			cli.Refused, lang.NewMessage("failure.the-mode", want.Permission)})
 	}
 	if m.Effort != want.Effort {
 		all = append(all, change{effortID, controlLine(effortID, map[string]any{
 			"subtype": "apply_flag_settings", "settings": map[string]any{"effortLevel": string(want.Effort)},
-		}), cli.Refused, "effort " + string(want.Effort)})
+		}), cli.Refused, lang.NewMessage("failure.the-effort", string(want.Effort))})
 	}
 	return all
 }

@@ -61,7 +61,7 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	}
 	line, err := userLine(req, id)
 	if err != nil {
-		return cli.Failf(cli.Refused, agent, "%v", err)
+		return cli.UnreadPicture(agent, err)
 	}
 	select {
 	case <-t.open.asked:

@@ -50,7 +50,7 @@ func (t *tools) start(message string, b block, parent string) {
 // drop ends a tool call in a message that Claude has abandoned. Claude itself reports no end of such a call.
 func (t *tools) drop(id string) {
 	if _, known := t.calls[cli.ToolID(id)]; known {
-		t.em.ToolEnd(cli.ToolEnded{ID: cli.ToolID(id), Err: "the agent gave this call up"})
+		t.em.ToolEnd(cli.ToolEnded{ID: cli.ToolID(id), Err: cli.ToolGivenUp})
 	}
 }
 
@@ -98,7 +98,7 @@ func toolError(output string) string {
 	case strings.HasPrefix(output, "The user doesn't want to "): // the call was interrupted
 		return cli.ToolCutShort
 	}
-	return cmp.Or(oneLine(strings.TrimSuffix(output, "</tool_use_error>")), "failed")
+	return cmp.Or(oneLine(strings.TrimSuffix(output, "</tool_use_error>")), cli.ToolFailed)
 }
 
 // resultText returns the text of a tool's result. For pictures and other content, it returns only the type.

@@ -40,7 +40,7 @@ func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 		if _, ok := ev.(cli.CaughtUp); ok && t != nil {
 			t.caughtUp()
 		}
-	}))
+	})).In(req.Lang)
 	left := s.takeLeft(req)
 	t, err := s.newTurn(ctx, em, req, left)
 	if err != nil {
@@ -266,7 +266,7 @@ func (o *opening) writePrompt() (err error) {
 		return f
 	}
 	if o.prompt, err = userLine(o.turn.req, o.id); err != nil {
-		return cli.Failf(cli.Refused, agent, "%v", err)
+		return cli.UnreadPicture(agent, err)
 	}
 	return nil
 }
@@ -329,7 +329,7 @@ func (o *opening) reply(r *controlReply) {
 	o.changes = slices.Delete(slices.Clone(o.changes), i, i+1)
 	switch {
 	case r.Subtype == "error":
-		t.p.abandon(cli.Result{Err: cli.Failf(refused.kind, agent, "it does not take the %s: %s", refused.what, oneLine(r.Error))})
+		t.p.abandon(cli.Result{Err: cli.Failf(refused.kind, agent, "failure.setting-refused", refused.what, oneLine(r.Error))})
 	case t.ctx.Err() != nil:
 		t.p.abandon(cli.Cut(t.ctx, agent))
 	case len(o.changes) == 0:

@@ -134,9 +134,9 @@ func (t *liveTurn) ask(a *inquiry) {
 func (t *liveTurn) present(a *inquiry) cli.Event {
 	switch {
 	case a.m.Method == askServer && len(a.params.Schema.Properties) > 0:
-		t.deny(a, "it is a form, which cannot be filled in from the chat")
+		t.deny(a, cli.DeniedForm)
 	case !t.Req.Attended || t.Loop.Cut():
-		t.deny(a, "no user could be asked")
+		t.deny(a, cli.DeniedUnasked)
 	case a.m.Method == askQuestions:
 		return cli.QuestionAsked{ID: a.id, Questions: questionsOf(a.params.Questions)}
 	default:

@@ -93,10 +93,10 @@ func (s *thread) Open(ctx context.Context, req cli.Request) error {
 		return err
 	}
 	if reply.Thread.ID == "" {
-		return cli.Failf(cli.BadOutput, Agent, "it started a thread without a name")
+		return cli.Failf(cli.BadOutput, Agent, "failure.session-unnamed")
 	}
 	if req.Resume != "" && reply.Thread.ID != req.Resume {
-		return cli.Failf(cli.ResumeFailed, Agent, "it began another thread")
+		return cli.Failf(cli.ResumeFailed, Agent, "failure.session-other")
 	}
 	defaults, err := s.server.configured(ctx)
 	s.id, s.model = reply.Thread.ID, cmp.Or(defaults.Model, reply.Model)

@@ -7,6 +7,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/turn"
+	"ductor/lang"
 )
 
 // liveParser converts the app server's notifications in one turn to events. It does no I/O. The same notifications
@@ -69,9 +70,9 @@ func (v *verdict) result(resetAt time.Time) cli.Result {
 	case v.status == turnCompleted:
 		return cli.Result{}
 	case v.failure == nil && v.status == turnInterrupted:
-		return cli.Result{Err: cli.Failf(cli.UnknownFailure, Agent, "it interrupted itself")}
+		return cli.Result{Err: cli.Failf(cli.UnknownFailure, Agent, "failure.interrupted-itself")}
 	case v.failure == nil:
-		return cli.Result{Err: cli.Failf(cli.UnknownFailure, Agent, "it does not say why")}
+		return cli.Result{Err: cli.Failf(cli.UnknownFailure, Agent, "failure.unsaid")}
 	}
 	if v.failure.Kind == cli.LimitReached {
 		v.failure.ResetAt = resetAt
@@ -145,7 +146,7 @@ func (p *liveParser) notification(method string, n *notice) (over bool) {
 	case "warning":
 		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: cli.ShortLine(n.Message)})
 	case "model/rerouted":
-		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: cli.ShortLine("another model answers: " + n.ToModel)})
+		p.out.Warn(lang.NewMessage("failure.model-rerouted", cli.ShortLine(n.ToModel)))
 	case "turn/plan/updated":
 		p.plan(n)
 	default:

@@ -102,8 +102,8 @@ func (t *liveTurn) Handle(n news) {
 
 // nameServers warns the user about MCP servers that do not work.
 func (t *liveTurn) nameServers() {
-	for _, what := range t.s.server.missingServers(t.s.id) {
-		t.Out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: what})
+	for _, warning := range t.s.server.missingServers(t.s.id) {
+		t.Out.Warn(warning)
 	}
 }
 
@@ -116,7 +116,7 @@ func (t *liveTurn) Replied(m rpc.Message) error {
 	}
 	err := m.Read(Agent, "turn/start", &reply)
 	if err == nil && reply.Turn.ID == "" && t.Req.Task != cli.TaskCompact {
-		err = cli.Failf(cli.BadOutput, Agent, "it started a turn without a name")
+		err = cli.Failf(cli.BadOutput, Agent, "failure.turn-unnamed")
 	}
 	if err != nil {
 		return err
@@ -179,7 +179,7 @@ func (t *liveTurn) Result(end turn.End) (r cli.Result) {
 	case end == turn.EndHopeless:
 		r.Err = t.parser.verdict.hopeless
 	case end == turn.EndStalled && t.PromptState() == shared.PromptSent && !t.Loop.Past():
-		r.Err = cli.Failf(cli.BadOutput, Agent, "its app server did not answer for %s", startWait)
+		r.Err = cli.Failf(cli.BadOutput, Agent, "failure.app-server-silent")
 	default:
 		r = t.Loop.Outcome(end, Agent, t.s.server.exit)
 	}

@@ -65,7 +65,7 @@ func (p *parser) threadStarted(id cli.AgentSessionID) {
 	p.thread = id
 	if p.req.Resume != "" && id != p.req.Resume {
 		// Codex started another thread. The prompt must not run without the earlier messages.
-		p.failure = cli.Failf(cli.ResumeFailed, Agent, "it began another thread")
+		p.failure = cli.Failf(cli.ResumeFailed, Agent, "failure.session-other")
 		return
 	}
 	p.out.Session(id, p.req.Model)
@@ -140,9 +140,9 @@ func (p *parser) release(as meaning) {
 func (p *parser) noteDenial(it *liveItem) {
 	refused := it.Type == itemCommand && it.Status == "failed" && p.sandbox == readOnly &&
 		strings.Contains(it.Output, "Read-only file system")
-	reason := denialReason
+	reason := cli.DeniedReadOnly
 	if it.Error != nil && strings.Contains(it.Error.Message, "requires approval") {
-		refused, reason = true, "it needs an approval, which codex exec cannot ask for"
+		refused, reason = true, cli.DeniedUnaskable
 	}
 	if !refused {
 		return
@@ -150,8 +150,6 @@ func (p *parser) noteDenial(it *liveItem) {
 	t, _ := started(it, p.req.Dir)
 	p.denials = append(p.denials, cli.Denial{Tool: t.Name, Title: t.Title, Reason: reason})
 }
-
-const denialReason = "the permission mode of this chat keeps Codex read-only"
 
 // apiTrouble handles an error that Codex retries. It ends the turn if a retry would be useless. After a restart of
 // ductor, it does not end the turn for earlier output, because a later retry may have succeeded.

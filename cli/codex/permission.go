@@ -9,6 +9,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/tools"
+	"ductor/lang"
 )
 
 // permissions are two settings of Codex: when it asks the user, and what its sandbox allows.
@@ -73,20 +74,19 @@ var (
 )
 
 // Cannot implements cli.Limited; see permissionsOf for the modes.
-func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
+func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) lang.Message {
 	once := mode == cli.OneShot
 	switch {
 	case permission == cli.Bypass:
-		return ""
+		return lang.Message{}
 	case permission == cli.Plan:
-		return "Codex has no plan mode: it may read, and change nothing"
+		return lang.NewMessage("failure.codex-plan")
 	case once && permission == cli.Auto:
-		return "Codex run once cannot ask: what its sandbox does not let through fails"
+		return lang.NewMessage("failure.codex-once-auto")
 	case once:
-		return "Codex run once cannot ask: it may read, and change nothing, " +
-			"not even in accept-edits or with allowed tools"
+		return lang.NewMessage("failure.codex-once")
 	}
-	return ""
+	return lang.Message{}
 }
 
 // ProjectFiles implements cli.ProjectReader. Codex uses these files of a project if it trusts the project.
@@ -171,19 +171,19 @@ func deniesEdits(req cli.Request) bool {
 var _ cli.ToolHolder = (*Provider)(nil)
 
 // CannotHold implements cli.ToolHolder.
-func (p *Provider) CannotHold(req cli.Request) string {
+func (p *Provider) CannotHold(req cli.Request) lang.Message {
 	switches, edits := toolSwitches(), tools.Own(Agent, []string{"edit"})
 	unknown := func(name string) bool { return switches[name] == "" && !slices.Contains(edits, name) }
 	servers, denied := cli.Servers(req.Tools.Denied)
 	switch i := slices.IndexFunc(denied, unknown); {
 	case len(req.Tools.Only) > 0:
-		return "Codex cannot be told which tools there are, only which not"
+		return lang.NewMessage("failure.codex-only")
 	case len(servers) > 0:
-		return fmt.Sprintf("Codex cannot be kept from one MCP server; switch %s off in its own configuration", servers[0])
+		return lang.NewMessage("failure.codex-server", servers[0])
 	case i >= 0:
-		return fmt.Sprintf("Codex has no tool %s that can be switched off", denied[i])
+		return lang.NewMessage("failure.codex-tool", denied[i])
 	case deniesEdits(req) && req.Permission == cli.Bypass:
-		return "Codex cannot be kept from edits in bypass"
+		return lang.NewMessage("failure.codex-edits")
 	}
-	return ""
+	return lang.Message{}
 }

@@ -68,7 +68,7 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 		}
 		return live{s}, nil
 	}
-	return nil, cli.Failf(cli.UnknownFailure, Agent, "no %s mode", mode)
+	return nil, cli.Failf(cli.UnknownFailure, Agent, "failure.no-mode", mode)
 }
 
 func (p *Provider) env(req cli.Request) []string {

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"ductor/cli"
 	"ductor/cli/rpc"
 	"ductor/cli/shared"
+	"ductor/lang"
 )
 
 // server is a `codex app-server` process with the threads of all conversations that share it. Safe for concurrent use.
@@ -21,7 +23,7 @@ type server struct {
 
 	mu        sync.Mutex
 	parents   map[cli.AgentSessionID]cli.AgentSessionID
-	starting  map[mcpServer]string // MCP servers that are not ready, with their problems; "" while starting
+	starting  map[mcpServer]lang.Message // MCP servers that are not ready, with warnings; empty while starting
 	defaults  *settings
 	sentTerms map[cli.AgentSessionID]sentTerms
 
@@ -40,7 +42,7 @@ type news struct {
 func (p *Provider) newServer(process *shared.Process) *server {
 	return &server{
 		Process: process, provider: p,
-		parents: map[cli.AgentSessionID]cli.AgentSessionID{}, starting: map[mcpServer]string{}, sentTerms: map[cli.AgentSessionID]sentTerms{},
+		parents: map[cli.AgentSessionID]cli.AgentSessionID{}, starting: map[mcpServer]lang.Message{}, sentTerms: map[cli.AgentSessionID]sentTerms{},
 	}
 }
 
@@ -88,7 +90,9 @@ func (h *server) broken(err error) *cli.Failure {
 		return h.exit()
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &cli.Failure{Kind: cli.BadOutput, Agent: Agent, Reason: "its app server does not answer", Cause: err}
+		f := cli.Failf(cli.BadOutput, Agent, "failure.app-server-silent")
+		f.Cause = err
+		return f
 	}
 	var refused *rpc.Error
 	if errors.As(err, &refused) {
@@ -178,12 +182,12 @@ func (h *server) serverStarts(thread cli.AgentSessionID, params json.RawMessage)
 	of := mcpServer{thread, s.Name}
 	switch _, starts := h.starting[of]; {
 	case s.Status == "starting":
-		h.starting[of] = ""
+		h.starting[of] = lang.Message{}
 		time.AfterFunc(serverPatience, func() { h.serverLate(of) })
 	case s.Status != "failed":
 		delete(h.starting, of)
 	case starts: // the server was still starting when it failed
-		h.starting[of] = "could not be started"
+		h.starting[of] = lang.NewMessage("failure.server-failed", cli.ShortLine(of.name))
 		h.tellServers(thread)
 	}
 }
@@ -191,8 +195,8 @@ func (h *server) serverStarts(thread cli.AgentSessionID, params json.RawMessage)
 func (h *server) serverLate(of mcpServer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if what, starts := h.starting[of]; starts && what == "" {
-		h.starting[of] = "does not answer, so its tools are missing"
+	if warning, starts := h.starting[of]; starts && warning.IsZero() {
+		h.starting[of] = lang.NewMessage("failure.server-silent", cli.ShortLine(of.name))
 		h.tellServers(of.thread)
 	}
 }
@@ -204,19 +208,18 @@ func (h *server) tellServers(thread cli.AgentSessionID) {
 	}
 }
 
-// missingServers returns the MCP servers of a thread that do not work, with their problems. It returns each server only
-// once.
-func (h *server) missingServers(thread cli.AgentSessionID) []string {
+// missingServers returns warnings about the MCP servers of a thread that do not work. It returns each warning only once.
+func (h *server) missingServers(thread cli.AgentSessionID) []lang.Message {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var all []string
-	for of, what := range h.starting {
-		if of.thread == thread && what != "" {
-			all = append(all, cli.ShortLine("MCP server "+of.name+" "+what))
+	var all []lang.Message
+	for of, warning := range h.starting {
+		if of.thread == thread && !warning.IsZero() {
+			all = append(all, warning)
 			delete(h.starting, of)
 		}
 	}
-	slices.Sort(all)
+	slices.SortFunc(all, func(a, b lang.Message) int { return strings.Compare(a.String(), b.String()) })
 	return all
 }
 

@@ -90,7 +90,7 @@ func deniedPatches(stderr string) []cli.Denial {
 	var denials []cli.Denial
 	for line := range strings.Lines(stderr) {
 		if strings.Contains(line, "patch rejected") {
-			denials = append(denials, cli.Denial{Tool: "patch", Reason: denialReason})
+			denials = append(denials, cli.Denial{Tool: "patch", Reason: cli.DeniedReadOnly})
 		}
 	}
 	return denials

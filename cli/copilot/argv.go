@@ -72,7 +72,7 @@ func value(args []string, flag, v string) []string {
 // refused returns a failure if Copilot cannot receive the prompt, or else nil.
 func refused(req cli.Request) *cli.Failure {
 	if strings.ContainsRune(req.Prompt, 0) {
-		return cli.Failf(cli.Refused, Agent, "the message has NUL bytes in it, which are no text")
+		return cli.Failf(cli.Refused, Agent, "failure.not-text")
 	}
 	return req.Unsendable(Agent)
 }

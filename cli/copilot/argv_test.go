@@ -67,11 +67,11 @@ func TestPermissionModes(t *testing.T) {
 		if err != nil || !listed || got.mode != want.mode || got.approval != want.approval || got.judged != want.judged {
 			t.Errorf("%s: %+v, %v", mode, got, err)
 		}
-		if p.Cannot(cli.Live, mode) != "" || (p.Cannot(cli.OneShot, mode) == "") != (mode == cli.Bypass) {
+		if !p.Cannot(cli.Live, mode).IsZero() || p.Cannot(cli.OneShot, mode).IsZero() != (mode == cli.Bypass) {
 			t.Errorf("%s: live cannot %q, one-shot cannot %q", mode, p.Cannot(cli.Live, mode), p.Cannot(cli.OneShot, mode))
 		}
 	}
-	if p.Cannot(cli.Live, "yolo") == "" {
+	if p.Cannot(cli.Live, "yolo").IsZero() {
 		t.Error("a mode that is not known can be had")
 	}
 }

@@ -62,7 +62,8 @@ func exitFailure(f *cli.Failure) *cli.Failure {
 	}
 	switch kind := textKind(f.Detail); kind {
 	case cli.NotLoggedIn, cli.ResumeFailed, cli.Refused:
-		f.Kind, f.Reason = kind, firstWords(f.Detail)
+		f.Kind = kind
+		f.Quote(firstWords(f.Detail))
 	}
 	return f
 }

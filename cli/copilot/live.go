@@ -53,7 +53,7 @@ func appliedOf(req cli.Request) applied { return applied{req.Model, req.Effort, 
 func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Request) (
 	shared.AgentSession[news], error) {
 	if _, err := permissionOf(req.Permission); err != nil {
-		return nil, cli.Failf(cli.Refused, Agent, "%v", err)
+		return nil, cli.Failf(cli.Refused, Agent, "failure.no-permission-mode", req.Permission)
 	}
 	key, command := p.serverFor(req)
 	h, err := p.pool.Join(ctx, key, command)
@@ -99,7 +99,7 @@ func (s *session) allow(ctx context.Context, req cli.Request) error {
 	h, id := s.server, s.id
 	p, err := permissionOf(req.Permission)
 	if err != nil {
-		return cli.Failf(cli.Refused, Agent, "%v", err)
+		return cli.Failf(cli.Refused, Agent, "failure.no-permission-mode", req.Permission)
 	}
 	if err := h.call(ctx, "session.mode.set", map[string]any{"sessionId": id, "mode": p.mode}, nil); err != nil {
 		return err
@@ -151,11 +151,11 @@ func (s *session) switchModel(ctx context.Context, req cli.Request) error {
 	var refused *rpc.Error
 	switch {
 	case errors.As(err, &refused):
-		return cli.Failf(cli.UnknownModel, Agent, "%s", callReason(refused))
+		return &cli.Failure{Kind: cli.UnknownModel, Agent: Agent, Reason: callReason(refused)}
 	case err != nil:
 		return err
 	case reply.Status == "confirmation_required":
-		return cli.Failf(cli.UnknownModel, Agent, "the session is too long for this model")
+		return cli.Failf(cli.UnknownModel, Agent, "failure.too-long-for-model")
 	}
 	s.mu.Lock()
 	s.model = cli.ModelID(reply.Model)

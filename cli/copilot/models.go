@@ -118,7 +118,7 @@ func (h *server) expand(ctx context.Context, id cli.AgentSessionID, line string)
 		return "", err
 	}
 	if !slices.ContainsFunc(all, func(c command) bool { return c.Name == name }) {
-		return "", cli.Failf(cli.Refused, Agent, "it has no command /%s that makes a prompt", name)
+		return "", cli.Failf(cli.Refused, Agent, "failure.no-command", name)
 	}
 	var reply struct {
 		Kind   string `json:"kind"`
@@ -128,7 +128,7 @@ func (h *server) expand(ctx context.Context, id cli.AgentSessionID, line string)
 		return "", err
 	}
 	if reply.Kind != "agent-prompt" || reply.Prompt == "" {
-		return "", cli.Failf(cli.Refused, Agent, "its command /%s made no prompt", name)
+		return "", cli.Failf(cli.Refused, Agent, "failure.no-prompt", name)
 	}
 	return reply.Prompt, nil
 }

@@ -58,7 +58,7 @@ func (p *Provider) start(ctx context.Context, req cli.Request) (cli.Process, str
 	id := cmp.Or(string(req.Resume), uuid.NewString())
 	args, err := onceArgs(req, cli.AgentSessionID(id))
 	if err != nil {
-		return nil, "", cli.Failf(cli.Refused, Agent, "%v", err)
+		return nil, "", cli.Failf(cli.Refused, Agent, "failure.no-permission-mode", req.Permission)
 	}
 	process, err := p.opts.StartOnce(ctx, Agent, req, cli.Command{Args: args, Env: p.environment(req), For: cli.Purpose{Setting: id}})
 	return process, id, err

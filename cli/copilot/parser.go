@@ -6,6 +6,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/turn"
+	"ductor/lang"
 )
 
 // phase is the progress of a turn, as Copilot's events show it.
@@ -140,7 +141,7 @@ func (p *parser) idle(fields) {
 
 func (p *parser) end() {
 	if p.phase == interrupted && p.known.Err == nil {
-		p.known.Err = cli.Failf(cli.UnknownFailure, Agent, "the turn was interrupted")
+		p.known.Err = cli.Failf(cli.UnknownFailure, Agent, "failure.interrupted")
 	}
 	p.phase = ended
 }
@@ -247,14 +248,13 @@ func (w *waiting) server(f fields) {
 	case `"pending"`:
 		w.servers = append(w.servers, f.Server)
 	case `"failed"`:
-		warning := cli.ShortLine("MCP server " + f.Server + " could not be started")
-		w.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: warning})
+		w.out.Warn(lang.NewMessage("failure.server-failed", cli.ShortLine(f.Server)))
 	}
 	if len(w.servers) == 0 {
 		w.end()
 		return
 	}
-	w.show(cli.StatusStarting, cli.ShortLine("waiting for MCP server "+strings.Join(w.servers, ", ")))
+	w.show(cli.StatusStarting, w.out.Printer().Text("failure.server-starting", cli.ShortLine(strings.Join(w.servers, ", "))))
 }
 
 func (p *parser) toolStart(f fields) {
@@ -294,7 +294,7 @@ func denialReason(message string) string {
 	case message == notAllowed, strings.HasPrefix(message, "The user rejected this tool call"):
 		return ""
 	case strings.HasPrefix(message, "Permission denied because no interactive user"):
-		return "no user could be asked"
+		return cli.DeniedUnasked
 	}
 	return cli.ShortLine(message)
 }
@@ -320,7 +320,7 @@ func (p *parser) result(e event) {
 		p.name()
 	}
 	if e.ExitCode != nil && *e.ExitCode != 0 && p.known.Err == nil {
-		p.known.Err = cli.Failf(cli.UnknownFailure, Agent, "it ended with exit code %d", *e.ExitCode)
+		p.known.Err = cli.Failf(cli.UnknownFailure, Agent, "failure.exited", *e.ExitCode)
 	}
 }
 

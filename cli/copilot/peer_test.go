@@ -284,7 +284,7 @@ func TestAServerThatCannotBeUsed(t *testing.T) {
 			p.stderr = "error: unexpected argument '--headless' found\n"
 			p.die(1)
 			return true
-		}, cli.UnknownFailure, "update it with `copilot update`, or set agents.copilot.mode"},
+		}, cli.UnknownFailure, "update it with `copilot update`, or run it one-shot"},
 		"half a message": {func(p *peer, m message) bool {
 			p.raw("Content-Length: 100\r\n\r\n{\"jsonrpc\":")
 			p.die(0)

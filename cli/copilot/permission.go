@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"ductor/cli"
+	"ductor/lang"
 )
 
 // permission contains Copilot's settings for a permission mode.
 type permission struct {
 	// Settings for one-shot mode.
-	flags  []string // command-line arguments
-	cannot string   // why Copilot does not fully support the permission mode, or ""
+	flags  []string     // command-line arguments
+	cannot lang.Message // why Copilot does not fully support the permission mode when it runs once; may be empty
 
 	// Settings for live mode.
 	mode     string // parameter of session.mode.set
@@ -27,13 +28,13 @@ func permissionOf(mode cli.PermissionMode) (permission, error) {
 	// AcceptEdits is the same as Ask, because Copilot's own rule for edits would also allow edits of hidden files.
 	case "", cli.Ask, cli.AcceptEdits:
 		return permission{mode: interactive, approval: manual,
-			cannot: "a Copilot that is run once cannot ask: what needs permission is denied, " + cli.OnceDenies}, nil
+			cannot: lang.NewMessage("failure.once-ask", Agent.Name())}, nil
 	case cli.Plan:
 		return permission{flags: []string{"--mode", "plan"}, mode: "plan", approval: manual,
-			cannot: "a Copilot that is run once cannot have its plan approved: answer it with the next message"}, nil
+			cannot: lang.NewMessage("failure.once-plan", Agent.Name())}, nil
 	case cli.Auto:
 		return permission{flags: []string{"--assisted-approval"}, mode: interactive, approval: "assisted", judged: true,
-			cannot: "a Copilot that is run once cannot ask: what its own judgement does not let through is denied"}, nil
+			cannot: lang.NewMessage("failure.copilot-once-auto")}, nil
 	case cli.Bypass:
 		return permission{flags: []string{"--allow-all"}, mode: interactive, approval: "allow-all"}, nil
 	}
@@ -41,24 +42,24 @@ func permissionOf(mode cli.PermissionMode) (permission, error) {
 }
 
 // Cannot implements cli.Limited.
-func (*Provider) Cannot(mode cli.Mode, p cli.PermissionMode) string {
+func (*Provider) Cannot(mode cli.Mode, p cli.PermissionMode) lang.Message {
 	m, err := permissionOf(p)
 	switch {
 	case err != nil:
-		return err.Error()
+		return lang.NewMessage("failure.no-permission-mode", p)
 	case mode == cli.OneShot:
 		return m.cannot
 	}
-	return ""
+	return lang.Message{}
 }
 
 // CannotHold implements cli.ToolHolder. Copilot accepts a list of permitted tools only for its own tools. Tools of MCP
 // servers can only be denied.
-func (*Provider) CannotHold(req cli.Request) string {
+func (*Provider) CannotHold(req cli.Request) lang.Message {
 	if servers, _ := cli.Servers(req.Tools.Only); len(servers) > 0 {
-		return "Copilot cannot be told to use no other MCP servers than some; deny those that it should not use"
+		return lang.NewMessage("failure.only-servers", Agent.Name())
 	}
-	return ""
+	return lang.Message{}
 }
 
 // excluded returns the denied tools that Copilot can hide from the model. Copilot cannot hide a tool of an MCP server,

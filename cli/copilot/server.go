@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -48,7 +47,7 @@ func (h *server) Greet(ctx context.Context) error {
 		return refusal(err)
 	}
 	if hello.Protocol != protocolWant {
-		return noServer(fmt.Sprintf("version %s speaks protocol %d, not %d", hello.Version, hello.Protocol, protocolWant))
+		return cli.Failf(cli.UnknownFailure, Agent, "failure.copilot-protocol", hello.Version, hello.Protocol, protocolWant)
 	}
 	return nil
 }
@@ -59,14 +58,9 @@ func refusal(err error) error {
 	var refused *rpc.Error
 	var f *cli.Failure
 	if errors.As(err, &refused) || errors.As(err, &f) && f.Kind == cli.Refused && strings.Contains(f.Detail, "--headless") {
-		return noServer("this version has no server that ductor can speak with")
+		return cli.Failf(cli.UnknownFailure, Agent, "failure.copilot-no-server")
 	}
 	return err
-}
-
-// noServer returns the failure for a version of Copilot that has no suitable server.
-func noServer(why string) *cli.Failure {
-	return cli.Failf(cli.UnknownFailure, Agent, "%s: update it with `copilot update`, or set agents.copilot.mode to \"one-shot\", which cannot ask", why)
 }
 
 // Requested implements rpc.Handler. It passes a request to the running turn of its session.

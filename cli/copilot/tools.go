@@ -3,12 +3,12 @@ package copilot
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"strings"
 	"sync"
 
 	"ductor/cli"
+	"ductor/lang"
 )
 
 const maxTitle = 200
@@ -69,9 +69,9 @@ func toolEnded(f fields) (cli.ToolEnded, toolError) {
 	case failed.Message != "":
 		e.Err = cli.ShortLine(failed.Message)
 	case !f.Success:
-		e.Err = "it failed"
+		e.Err = cli.ToolFailed
 	case e.ExitCode != nil && *e.ExitCode != 0:
-		e.Err = fmt.Sprintf("exit code %d", *e.ExitCode)
+		e.Err = cli.ExitText(lang.Printer{}, *e.ExitCode)
 	}
 	return e, failed
 }

@@ -78,7 +78,7 @@ func (t *liveTurn) Replied(m rpc.Message) error {
 	case json.Unmarshal(m.Result, &done) != nil || done.Success == nil: // response to a prompt, not to a compaction
 		return nil
 	case !*done.Success:
-		return &cli.Failure{Kind: cli.UnknownFailure, Agent: Agent, Reason: "it did not shorten its context"}
+		return cli.Failf(cli.UnknownFailure, Agent, "failure.not-compacted")
 	case len(done.Window) > 0:
 		t.event(event{Type: "session.usage_info", Data: done.Window})
 	}

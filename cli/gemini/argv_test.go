@@ -66,7 +66,7 @@ func TestPermission(t *testing.T) {
 	for _, mode := range cli.PermissionModes() {
 		approval, cannot := approvalMode(mode)
 		whole := mode == cli.Plan || mode == cli.Bypass
-		if approval == "" || (cannot == "") != whole {
+		if approval == "" || (cannot.IsZero()) != whole {
 			t.Errorf("%s: %q, %q", mode, approval, cannot)
 		}
 	}

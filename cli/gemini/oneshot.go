@@ -7,6 +7,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/acp"
 	"ductor/cli/turn"
+	"ductor/lang"
 )
 
 // once describes to package turn how to run a turn in a separate process.
@@ -21,7 +22,7 @@ func onceInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	case req.Task != cli.TaskPrompt:
 		return nil, cli.CannotCompact(Agent)
 	case !trusted(req):
-		return nil, cli.Failf(cli.Refused, Agent, "one-shot it runs here only with the settings of this project, which are not allowed; its live mode runs without them")
+		return nil, cli.Failf(cli.Refused, Agent, "failure.project-settings-once")
 	}
 	if f := req.Unsendable(Agent); f != nil {
 		return nil, f
@@ -85,7 +86,7 @@ func (p *parser) finish(t turn.Once, end turn.End) cli.Result {
 			r.Err.Kind = kind
 		}
 		if r.Err.Kind == cli.NotLoggedIn {
-			r.Err.Reason = loginFix
+			r.Err.Quote(loginFix)
 		}
 	}
 	r.Denials = p.denials
@@ -98,16 +99,16 @@ func (p *parser) finish(t turn.Once, end turn.End) cli.Result {
 //
 // ductor does not use Gemini's own mode auto_edit. That mode also allows edits of hidden files, which can contain
 // commands for git or a shell.
-func approvalMode(mode cli.PermissionMode) (value, caveat string) {
+func approvalMode(mode cli.PermissionMode) (value string, caveat lang.Message) {
 	switch mode {
 	case cli.Bypass:
-		return "yolo", ""
+		return "yolo", lang.Message{}
 	case cli.Auto:
-		return "default", "it has no mode of its own judgement, and one-shot it cannot ask: it works as in ask"
+		return "default", lang.NewMessage("failure.gemini-once-auto")
 	case cli.Plan:
-		return "plan", ""
+		return "plan", lang.Message{}
 	}
-	return "default", "one-shot it cannot ask: what needs permission is denied, " + cli.OnceDenies
+	return "default", lang.NewMessage("failure.once-ask", Agent.Name())
 }
 
 // argv returns the command line of a process for one turn. It contains no prompt, because the prompt is on standard

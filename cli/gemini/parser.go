@@ -97,7 +97,7 @@ func (p *parser) toolEnded(ev event) {
 		}
 	}
 	if ev.Status != statusSuccess {
-		end.Err = "failed"
+		end.Err = cli.ToolFailed
 		if ev.Error != nil && ev.Error.Message != "" {
 			end.Err = cli.ShortLine(ev.Error.Message)
 		}
@@ -127,11 +127,11 @@ func (p *parser) ended(ev event) {
 	if ev.Status == statusSuccess {
 		return
 	}
-	message := "it does not say why"
-	if ev.Error != nil && ev.Error.Message != "" {
-		message = ev.Error.Message
+	if ev.Error == nil || ev.Error.Message == "" {
+		p.result.Err = cli.Failf(cli.UnknownFailure, Agent, "failure.unsaid")
+		return
 	}
-	p.result.Err = apiFailure(message)
+	p.result.Err = apiFailure(ev.Error.Message)
 }
 
 func (m modelStats) usage() cli.Usage {

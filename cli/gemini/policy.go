@@ -9,6 +9,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/tools"
+	"ductor/lang"
 )
 
 // policyRule is a rule of Gemini's policy engine. If several rules match a tool call, the rule with the highest
@@ -32,17 +33,17 @@ const (
 const policyFlag = "--policy="
 
 // CannotHold implements cli.ToolHolder. It returns a reason if a rule of Gemini cannot express an entry of a list.
-func (p *Provider) CannotHold(req cli.Request) string {
+func (p *Provider) CannotHold(req cli.Request) lang.Message {
 	for _, name := range slices.Concat(req.Tools.Only, req.Tools.Denied) {
 		server, ofServer := cli.NamedServer(name)
 		switch {
 		case ofServer && strings.Contains(server, "_"):
-			return fmt.Sprintf("Gemini reads the name of the MCP server %s in another way, for its underscore", server)
+			return lang.NewMessage("failure.gemini-server", server)
 		case strings.Contains(name, "("):
-			return fmt.Sprintf("Gemini has no list that takes %s; name the tool alone", name)
+			return lang.NewMessage("failure.gemini-tool", name)
 		}
 	}
-	return ""
+	return lang.Message{}
 }
 
 // rulesOf returns the rules that enforce a list of tools. If the list names permitted tools, the rules deny all other

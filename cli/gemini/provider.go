@@ -7,6 +7,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/acp"
 	"ductor/cli/gemini/guard"
+	"ductor/lang"
 )
 
 // Agent is the name of this agent.
@@ -58,7 +59,7 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) { return p.l
 func (p *Provider) Shares(req cli.Request) int { return p.live.Shares(req) }
 
 // Cannot implements cli.Limited.
-func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
+func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) lang.Message {
 	if mode == cli.OneShot {
 		_, cannot := approvalMode(permission)
 		return cannot
@@ -86,7 +87,7 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	case cli.OneShot:
 		return p.once().Session(req), nil
 	}
-	return nil, cli.Failf(cli.UnknownFailure, Agent, "there is no %s mode", mode)
+	return nil, cli.Failf(cli.UnknownFailure, Agent, "failure.no-mode", mode)
 }
 
 // Guard returns a function that protects a session before Gemini resumes it; see package guard. The returned function

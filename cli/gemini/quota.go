@@ -60,10 +60,9 @@ func picksModel(id cli.ModelID) bool { return strings.HasPrefix(string(id), "aut
 func hiddenFailure(agent cli.Agent, answer string, r cli.Result) *cli.Failure {
 	switch {
 	case answer == "":
-		return cli.Failf(cli.UnknownFailure, agent, "its model gave no answer, and it does not say whether a limit or "+
-			"a filter stopped it")
+		return cli.Failf(cli.UnknownFailure, agent, "failure.empty-answer")
 	case r.Consumed.ByModel != nil && r.Consumed.Usage == cli.Usage{}:
-		return cli.Failf(cli.NetworkDown, agent, "the answer broke off, also when it was asked for again")
+		return cli.Failf(cli.NetworkDown, agent, "failure.broke-off")
 	}
 	return nil
 }

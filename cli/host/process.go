@@ -269,11 +269,7 @@ func (o *output) Read(p []byte) (int, error) {
 	case err == nil:
 		return n, nil
 	case errors.As(err, &lost):
-		reason := "more came than is kept"
-		if lost.Damaged {
-			reason = "what was kept is damaged"
-		}
-		return n, &cli.LostOutput{From: lost.From, To: lost.To, Reason: reason}
+		return n, &cli.LostOutput{From: lost.From, To: lost.To, Damaged: lost.Damaged}
 	}
 	o.once.Do(func() { close(o.ended) })
 	if errors.Is(err, runner.ErrDetached) {

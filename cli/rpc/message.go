@@ -36,7 +36,7 @@ func (m Message) Read(agent cli.Agent, method string, result any) error {
 		return nil
 	}
 	if err := json.Unmarshal(m.Result, result); err != nil {
-		f := cli.Failf(cli.BadOutput, agent, "it answered %s with something else", method)
+		f := cli.Failf(cli.BadOutput, agent, "failure.other-answer", method)
 		f.Detail, f.Cause = cli.Shorten(string(m.Result), 1000), err
 		return f
 	}

@@ -361,7 +361,7 @@ func TestFailureAfterTheEnd(t *testing.T) {
 	}{
 		"a crash": {func(p *program) { p.stderr = "first\nlast words\n"; p.exitWith(3) }, cli.Crashed,
 			"last words"},
-		"silently":       {func(p *program) { p.exitWith(3) }, cli.Crashed, "it said nothing of why"},
+		"silently":       {func(p *program) { p.exitWith(3) }, cli.Crashed, "it gave no reason"},
 		"garbage":        {func(p *program) { p.say("what?\n"); p.exitWith(0) }, cli.BadOutput, "one line"},
 		"by age":         {func(p *program) { p.exit.By = cli.EndedByAge; close(p.done); _ = p.out.Close() }, cli.TimedOut, "longer than is allowed"},
 		"no memory":      {func(p *program) { p.exit.OOM = true; close(p.done); _ = p.out.Close() }, cli.Crashed, "too little memory"},
@@ -374,7 +374,8 @@ func TestFailureAfterTheEnd(t *testing.T) {
 				p.Listen()
 				tt.do(program)
 				<-p.Ended()
-				if f := p.Failure(); f.Kind != tt.kind || !strings.Contains(f.Reason, tt.says) || f.Agent != "agent" {
+				f := p.Failure()
+				if f.Kind != tt.kind || !strings.Contains(f.Why().String(), tt.says) || f.Agent != "agent" {
 					t.Errorf("%+v", f)
 				}
 				program.once.Do(func() {})

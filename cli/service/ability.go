@@ -9,45 +9,43 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/tools"
+	"ductor/lang"
 )
 
 // limited returns a copy of req in which the tool lists contain the agent's own names of tools. It returns a Failure if
 // the agent cannot be restricted to these tools, or if the agent may ignore the permission mode. limited does not check
 // the mode of a request with TextOnly, or of a resumed turn, whose mode was checked when the turn started.
 func (e *agentEntry) limited(req cli.Request) (cli.Request, *cli.Failure) {
-	agent, why := e.provider.Agent(), ""
+	agent, why := e.provider.Agent(), lang.Message{}
 	holder, ok := e.provider.(cli.ModeHolder)
 	if ok && req.Permission != "" && req.Began.IsZero() && !req.TextOnly {
 		_ = guard(agent, func() error { why = holder.Unheld(req); return nil })
 	}
-	if why != "" {
-		return req, cli.Failf(cli.NotRun, agent, "%s is %s", req.Permission, why)
+	if !why.IsZero() {
+		return req, cli.Failf(cli.NotRun, agent, "failure.unheld", req.Permission, why)
 	}
 	err := guard(agent, func() (err error) { req, err = tools.Limit(e.provider, req); return err })
 	if err != nil {
-		return req, cli.Failf(cli.NotRun, agent, "%v", err)
+		return req, cli.AsFailure(agent, err)
 	}
 	return req, nil
 }
 
 // CannotHold implements orchestrator.Gateway.
-func (s *Service) CannotHold(agent cli.Agent, req cli.Request) string {
+func (s *Service) CannotHold(agent cli.Agent, req cli.Request) *cli.Failure {
 	entry, failure := s.at(req.Sandbox, agent, req.Accounts[agent])
 	if failure == nil {
 		_, failure = entry.limited(req)
 	}
-	if failure == nil {
-		return ""
-	}
-	return failure.Reason
+	return failure
 }
 
 // Cannot explains in one sentence which part of a permission mode an agent does not support; see cli.Limited. It uses
 // the mode (live or one-shot) in which the agent probably runs.
-func (s *Service) Cannot(in cli.Sandbox, agent cli.Agent, p cli.PermissionMode) (why string) {
+func (s *Service) Cannot(in cli.Sandbox, agent cli.Agent, p cli.PermissionMode) (why lang.Message) {
 	entry, failure := s.at(in, agent, "")
 	if failure != nil {
-		return ""
+		return why
 	}
 	if limited, ok := entry.provider.(cli.Limited); ok {
 		// If the provider panics, Cannot reports no restriction.
@@ -152,7 +150,7 @@ func (s *Service) mode(ctx context.Context, e *agentEntry) (cli.Mode, error) {
 	agent := e.provider.Agent()
 	mode := ChooseMode(can, s.opts.Modes[agent])
 	if mode == "" {
-		return "", cli.Failf(cli.UnknownFailure, agent, "there is no mode it can be run in")
+		return "", cli.Failf(cli.UnknownFailure, agent, "failure.no-modes")
 	}
 	return mode, nil
 }
@@ -179,7 +177,7 @@ func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, accounts c
 	at := s.runEnvs.get(in)
 	switch {
 	case at == nil:
-		return nil, &cli.Failure{Kind: cli.NoSandbox, Sandbox: in, Reason: "it is not configured"}
+		return nil, notConfigured(in, "")
 	case at.homes != nil:
 		return nil, errors.ErrUnsupported
 	case in == "":

@@ -67,7 +67,7 @@ func TestAccountsShareNothing(t *testing.T) {
 		opened(2, 1, 1)
 		time.Sleep(time.Second)
 		if r, _ := run(t, s, "fake", asks("gone")); r.Err == nil || r.Err.Kind != cli.NotInstalled ||
-			!strings.Contains(r.Err.Reason, `no account "gone"`) {
+			!strings.Contains(r.Err.Error(), `no account "gone"`) {
 			t.Errorf("an unknown account: %v", r.Err)
 		}
 		opened(2, 1, 1)

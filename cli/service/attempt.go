@@ -199,6 +199,6 @@ func (s *Service) runTurn(ctx context.Context, lent *pooled, req cli.Request, w 
 	case err := <-over:
 		return err
 	case <-patience.Done():
-		return cli.Failf(cli.BadOutput, lent.agent, "it did not detach from the turn")
+		return cli.Failf(cli.BadOutput, lent.agent, "failure.not-detached")
 	}
 }

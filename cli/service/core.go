@@ -8,6 +8,7 @@ import (
 
 	"ductor/cli"
 	"ductor/internal/growstack"
+	"ductor/lang"
 )
 
 // core contains what all parts of a Service share.
@@ -89,7 +90,7 @@ func guard(agent cli.Agent, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &cli.Failure{
-				Kind: cli.UnknownFailure, Agent: agent, Reason: "ductor has a defect in its part for this agent",
+				Kind: cli.UnknownFailure, Agent: agent, Own: lang.NewMessage("failure.defect"),
 				Detail: cli.Shorten(fmt.Sprintf("panic: %v\n%s", p, debug.Stack()), 4<<10),
 			}
 		}

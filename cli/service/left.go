@@ -132,7 +132,7 @@ func (s *Service) resume(ctx context.Context, entry *agentEntry, req cli.Request
 	s.leftMu.Unlock()
 	agent := entry.provider.Agent()
 	if left == nil {
-		return emitted(emit, cli.Result{Err: cli.Failf(cli.UnknownFailure, agent, "nothing is left of this turn")})
+		return emitted(emit, cli.Result{Err: cli.Failf(cli.UnknownFailure, agent, "failure.nothing-left")})
 	}
 	a := s.attemptLeft(ctx, entry, left, req, emit)
 	a.result.Err = entry.named(a.result.Err)
@@ -149,7 +149,7 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 		s.countAttaching(left.run.Run, -1)
 		s.discardLeft(*left)
 		return attempt{result: cli.Result{Err: cli.Failf(cli.UnknownFailure, agent,
-			"it cannot be resumed and was ended, because %s", left.run.Problem)}}
+			"failure.not-resumed", left.run.Problem)}}
 	}
 	there := req
 	there.AddDirs, there.Files = nil, nil // these files were copied when the turn started

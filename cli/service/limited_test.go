@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/lang"
 )
 
 func TestWhatAnAgentCannotDoDependsOnHowItIsRun(t *testing.T) {
@@ -16,10 +17,11 @@ func TestWhatAnAgentCannotDoDependsOnHowItIsRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Agents(t.Context(), "") // this asks for the mode
-		if got := s.Cannot("", "a", cli.Plan); got != want {
+		if got := s.Cannot("", "a", cli.Plan).String(); got != want {
 			t.Errorf("%s: %q, want %q", mode, got, want)
 		}
-		if got := s.Cannot("", "a", cli.Ask) + s.Cannot("", "b", cli.Plan) + s.Cannot("", "c", cli.Plan); got != "" {
+		got := s.Cannot("", "a", cli.Ask).String() + s.Cannot("", "b", cli.Plan).String()
+		if got += s.Cannot("", "c", cli.Plan).String(); got != "" {
 			t.Errorf("%s: %q", mode, got)
 		}
 		if err := s.Close(t.Context()); err != nil {
@@ -31,21 +33,21 @@ func TestWhatAnAgentCannotDoDependsOnHowItIsRun(t *testing.T) {
 // limitedProvider cannot plan in one-shot mode.
 type limitedProvider struct{ *fakeProvider }
 
-func (limitedProvider) Cannot(mode cli.Mode, p cli.PermissionMode) string {
+func (limitedProvider) Cannot(mode cli.Mode, p cli.PermissionMode) lang.Message {
 	if mode == cli.OneShot && p == cli.Plan {
-		return "it cannot"
+		return lang.Words("it cannot")
 	}
-	return ""
+	return lang.Message{}
 }
 
 // unheldProvider is held to no mode but bypass.
 type unheldProvider struct{ *fakeProvider }
 
-func (unheldProvider) Unheld(req cli.Request) string {
+func (unheldProvider) Unheld(req cli.Request) lang.Message {
 	if req.Permission == cli.Bypass {
-		return ""
+		return lang.Message{}
 	}
-	return "not available"
+	return lang.Words("not available")
 }
 
 // An agent runs no turn in a mode to which nothing holds it, except for a question for text. A running turn continues.
@@ -59,9 +61,10 @@ func TestAnAgentRunsOnlyInModesToWhichItIsHeld(t *testing.T) {
 		cli.Ask: "ask is not available", cli.Plan: "plan is not available", cli.Bypass: "",
 	} {
 		r, _ := run(t, s, "fake", cli.Request{Permission: mode})
-		if got := s.CannotHold("fake", cli.Request{Permission: mode}); got != want || (r.Err != nil) != (want != "") ||
-			r.Err != nil && (r.Err.Kind != cli.NotRun || r.Err.Reason != want) {
-			t.Errorf("%s: %q, %+v", mode, got, r.Err)
+		for _, f := range []*cli.Failure{s.CannotHold("fake", cli.Request{Permission: mode}), r.Err} {
+			if (f != nil) != (want != "") || f != nil && (f.Kind != cli.NotRun || f.Why().String() != want) {
+				t.Errorf("%s: %+v", mode, f)
+			}
 		}
 	}
 	if r, _ := run(t, s, "fake", cli.Request{Permission: cli.Plan, TextOnly: true}); r.Err != nil {
@@ -70,8 +73,8 @@ func TestAnAgentRunsOnlyInModesToWhichItIsHeld(t *testing.T) {
 	if n := len(p.opened()); n != 2 {
 		t.Errorf("%d sessions were opened", n)
 	}
-	if got := s.CannotHold("fake", cli.Request{Permission: cli.Ask, Began: time.Unix(1, 0)}); got != "" {
-		t.Errorf("a turn that runs: %q", got)
+	if got := s.CannotHold("fake", cli.Request{Permission: cli.Ask, Began: time.Unix(1, 0)}); got != nil {
+		t.Errorf("a turn that runs: %+v", got)
 	}
 	closeService(t, s)
 }

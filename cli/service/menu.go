@@ -33,8 +33,9 @@ func (s *Service) newEntry(at *runEnv, p cli.Provider, home cli.AccountHome) *ag
 		models: newCached(s.core, func(ctx context.Context) (l modelList) {
 			l.err = guard(p.Agent(), func() (err error) { l.models, err = p.Models(ctx); return err })
 			if l.err != nil && ctx.Err() != nil {
-				l.err = &cli.Failure{Kind: cli.TimedOut, Agent: p.Agent(), Reason: "it did not answer in time",
-					Cause: l.err}
+				late := cli.Failf(cli.TimedOut, p.Agent(), "failure.no-answer")
+				late.Cause = l.err
+				l.err = late
 			}
 			return l
 		}, func(l modelList) bool { return l.err == nil }),

@@ -127,7 +127,7 @@ func judge(ctx context.Context, w *resultGuard, r cli.Result, hasResult bool, er
 	if !hasResult {
 		r.Err = cli.AsFailure(w.agent, err)
 		if r.Err == nil && r.Text == "" {
-			r.Err = cli.Failf(cli.BadOutput, w.agent, "it ended without an answer")
+			r.Err = cli.Failf(cli.BadOutput, w.agent, "failure.no-end")
 		}
 	}
 	if ctx.Err() != nil && !r.Detached && (!hasResult || r.Err != nil && !r.Aborted) {

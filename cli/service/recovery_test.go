@@ -93,7 +93,7 @@ func TestServiceFallbackThatFailsToo(t *testing.T) {
 		}}
 		s := serve(t, p)
 		r, _ := run(t, s, "fake", cli.Request{Conversation: "a"})
-		if len(p.opened()) != 2 || r.Err == nil || r.Err.Reason != "one-shot" || !r.Fallback {
+		if len(p.opened()) != 2 || r.Err == nil || r.Err.Why().String() != "one-shot" || !r.Fallback {
 			t.Errorf("%d sessions, %+v, %+v", len(p.opened()), r, r.Err)
 		}
 		synctest.Wait()

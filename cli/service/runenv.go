@@ -83,23 +83,27 @@ func (at *runEnv) accounts() (all []*agentEntry) {
 func (s *Service) at(sandbox cli.Sandbox, agent cli.Agent, account cli.Account) (*agentEntry, *cli.Failure) {
 	at := s.runEnvs.get(sandbox)
 	if at == nil {
-		return nil, &cli.Failure{Kind: cli.NoSandbox, Agent: agent, Sandbox: sandbox, Reason: "it is not configured"}
+		return nil, notConfigured(sandbox, agent)
 	}
 	if at.entry(agent) == nil {
-		return nil, at.named(cli.Failf(cli.NotInstalled, agent, "ductor knows no agent of this name"))
+		return nil, at.named(cli.Failf(cli.NotInstalled, agent, "failure.no-agent"))
 	}
 	entry := at.account(agent, account)
 	switch {
 	case account == "" || entry != nil && at.homes == nil:
 		return entry, nil
 	case s.runEnvs.get("").account(agent, account) == nil:
-		return nil, cli.Failf(cli.NotInstalled, agent, "it has no account %q; choose one with /account", account)
+		return nil, cli.Failf(cli.NotInstalled, agent, "failure.no-account", account)
 	case sandbox != "":
-		return nil, at.named(cli.Failf(cli.Refused, agent,
-			"the sandbox has only its default account, not %q; choose that with /account default", account))
+		return nil, at.named(cli.Failf(cli.Refused, agent, "failure.sandbox-account", account))
 	}
-	return nil, cli.Failf(cli.Refused, agent, "each session has its own home here, with the default account; "+
-		"choose that with /account default")
+	return nil, cli.Failf(cli.Refused, agent, "failure.home-account")
+}
+
+func notConfigured(in cli.Sandbox, agent cli.Agent) *cli.Failure {
+	f := cli.Failf(cli.NoSandbox, agent, "failure.not-configured")
+	f.Sandbox = in
+	return f
 }
 
 // lost converts an error to a Failure. In a sandbox, it assumes that the sandbox failed and not the agent.
@@ -120,7 +124,8 @@ func (at *runEnv) named(f *cli.Failure) *cli.Failure {
 	named := *f
 	named.Sandbox = at.sandbox
 	if f.Kind == cli.Crashed && errors.Is(f, cli.ErrFromOutside) {
-		named.Kind, named.Reason = cli.NoSandbox, "the sandbox's container was stopped; your next message starts it"
+		named.Kind = cli.NoSandbox
+		named.Because(lang.NewMessage("failure.container-stopped"))
 	}
 	return &named
 }
@@ -141,7 +146,7 @@ func (at *runEnv) unended(agent cli.Agent, r cli.Result, closeErr error) cli.Res
 	r.Aborted = false
 	r.Err = &cli.Failure{
 		Kind: cli.NoSandbox, Agent: agent, Sandbox: at.sandbox, Detail: lost.Detail, Cause: closeErr,
-		Reason: "what was stopped goes on there until it can be reached: " + lost.Reason,
+		Own: lang.NewMessage("failure.runs-on", lost.Why()),
 	}
 	return r
 }

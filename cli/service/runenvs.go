@@ -195,5 +195,5 @@ func (s *Service) Launcher(in cli.Sandbox) (cli.Launcher, error) {
 	if all := s.launchers(in); len(all) > 0 {
 		return all[0], nil
 	}
-	return nil, &cli.Failure{Kind: cli.NoSandbox, Sandbox: in, Reason: "it is not configured"}
+	return nil, notConfigured(in, "")
 }

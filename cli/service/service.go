@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/lang"
 )
 
 // Service runs turns with all agents, and keeps their sessions between turns. It holds no lock while it starts, queries
@@ -181,7 +182,7 @@ func (s *Service) refusal(agent cli.Agent) cli.Result {
 	if errors.Is(cause, cli.ErrDetached) {
 		return cli.Result{Detached: true}
 	}
-	return cli.Result{Err: &cli.Failure{Kind: cli.UnknownFailure, Agent: agent, Reason: cli.ErrClosing.Error(),
+	return cli.Result{Err: &cli.Failure{Kind: cli.UnknownFailure, Agent: agent, Own: lang.NewMessage("failure.closing"),
 		Cause: cli.ErrClosing}}
 }
 

@@ -35,7 +35,7 @@ func (s *Service) Bring(ctx context.Context, sandbox cli.Sandbox, files []string
 	defer s.work.Done()
 	at := s.runEnvs.get(sandbox)
 	if at == nil {
-		return &cli.Failure{Kind: cli.NoSandbox, Sandbox: sandbox, Reason: "it is not configured"}
+		return notConfigured(sandbox, "")
 	}
 	return at.bring(ctx, files)
 }

@@ -209,7 +209,7 @@ func (p *Process) ended() {
 	p.Go(func() {
 		defer close(p.life.gone)
 		if detached {
-			p.life.failure = cli.Failf(cli.UnknownFailure, p.pool.opts.Agent, "ductor detached from it")
+			p.life.failure = cli.Failf(cli.UnknownFailure, p.pool.opts.Agent, "failure.detached")
 			p.life.failure.Cause = cli.ErrDetached
 			return
 		}

@@ -18,7 +18,7 @@ const resumeWait = time.Minute
 func (p *Pool[S]) Resume(ctx context.Context, left cli.LeftRun, turn cli.TurnID) (kept any, err error) {
 	switch _, begun := left.Mark(turn); {
 	case turn == "":
-		return nil, cli.Failf(cli.UnknownFailure, p.opts.Agent, "it does not work in the background")
+		return nil, cli.Failf(cli.UnknownFailure, p.opts.Agent, "failure.not-background")
 	case !begun:
 		return nil, p.nothingLeft()
 	}
@@ -44,7 +44,7 @@ func (p *Pool[S]) Resume(ctx context.Context, left cli.LeftRun, turn cli.TurnID)
 }
 
 func (p *base) nothingLeft() error {
-	return cli.Failf(cli.UnknownFailure, p.opts.Agent, "nothing is left of this turn")
+	return cli.Failf(cli.UnknownFailure, p.opts.Agent, "failure.nothing-left")
 }
 
 // attach attaches to the run. It reads the output from the start of the oldest turn.
@@ -56,7 +56,7 @@ func (p *Process) attach(left cli.LeftRun) {
 		}
 		prog, err := p.pool.opts.Launcher.Attach(ctx, left, from)
 		if err != nil {
-			f := cli.Failf(cli.UnknownFailure, p.pool.opts.Agent, "what is left of the turn cannot be read")
+			f := cli.Failf(cli.UnknownFailure, p.pool.opts.Agent, "failure.left-unreadable")
 			f.Cause = err
 			return f
 		}

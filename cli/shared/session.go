@@ -107,7 +107,7 @@ func Adopt[M any](d *Dialect[M], agent AgentSession[M], m cli.Mark, sent bool) *
 }
 
 func (s *Session[M]) errClosed() *cli.Failure {
-	return cli.Failf(cli.UnknownFailure, s.opts.Agent, "the session is closed")
+	return cli.Failf(cli.UnknownFailure, s.opts.Agent, "failure.session-closed")
 }
 
 // Open opens the session in a process. If that process stops accepting sessions meanwhile, Open tries another one.

@@ -93,7 +93,7 @@ type prompt struct {
 
 // Turn implements cli.Session.
 func (s *Session[M]) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	t := &Turn[M]{Req: req, Out: turn.NewEmitter(s.opts.Agent, s.opts.Now, emit), session: s,
+	t := &Turn[M]{Req: req, Out: turn.NewEmitter(s.opts.Agent, s.opts.Now, emit).In(req.Lang), session: s,
 		prompt: prompt{state: PromptUnsent}, done: make(chan struct{})}
 	t.ctx, t.stop = context.WithCancelCause(ctx)
 	defer s.setTurn(t)()
@@ -226,7 +226,7 @@ func (t *Turn[M]) send() {
 	}
 	p.ID, p.Answered = t.prompt.id, t.session.replied
 	p.Unsent = func(err error) {
-		f := cli.Failf(cli.Crashed, t.session.opts.Agent, "it did not take the message")
+		f := cli.Failf(cli.Crashed, t.session.opts.Agent, "failure.message-lost")
 		f.Cause = err
 		t.unsent(f)
 	}

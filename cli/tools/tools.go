@@ -7,7 +7,6 @@
 package tools
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -104,23 +103,23 @@ func For(agent cli.Agent, lists ...cli.ToolList) (cli.ToolList, error) {
 	all.Denied = slices.Compact(all.Denied)
 	all.Only = slices.DeleteFunc(all.Only, func(name string) bool { return slices.Contains(all.Denied, name) })
 	if limited && len(all.Only) == 0 {
-		return cli.ToolList{}, fmt.Errorf("its lists of tools leave %s none", agent)
+		return cli.ToolList{}, cli.Failf(cli.NotRun, agent, "failure.tools-none")
 	}
 	return all, nil
 }
 
 // Limit replaces the names in a request's lists of tools by the agent's own names. It removes those allowed tools that
-// ductor must check; see unchecked. Limit returns an error if the agent cannot enforce the lists, or the request's
-// MaxTurns.
+// ductor must check; see unchecked. Limit returns a *cli.Failure if the agent cannot enforce the lists, or the
+// request's MaxTurns.
 func Limit(p cli.Provider, req cli.Request) (cli.Request, error) {
 	agent := p.Agent()
 	limited := slices.ContainsFunc(req.ToolLists, func(l cli.ToolList) bool { return !l.Empty() })
 	holder, ok := p.(cli.ToolHolder)
 	if limited && !ok {
-		return req, fmt.Errorf("%s cannot be told which tools to use, and a list of tools counts here", agent)
+		return req, cli.Failf(cli.NotRun, agent, "failure.tools-unlisted")
 	}
 	if req.MaxTurns > 0 && !LimitsTurns(agent) {
-		return req, fmt.Errorf("%s cannot be kept to %d model turns, which is the limit here", agent, req.MaxTurns)
+		return req, cli.Failf(cli.NotRun, agent, "failure.turns-unlimited", req.MaxTurns)
 	}
 	lists, err := removeServers(req.ToolLists, req.Absent)
 	if err != nil {
@@ -140,8 +139,8 @@ func Limit(p cli.Provider, req cli.Request) (cli.Request, error) {
 	if !limited {
 		return req, nil
 	}
-	if why := holder.CannotHold(req); why != "" {
-		return req, fmt.Errorf("a list of tools cannot be held here: %s", why)
+	if why := holder.CannotHold(req); !why.IsZero() {
+		return req, cli.Failf(cli.NotRun, agent, "failure.tools-unheld", why)
 	}
 	return req, nil
 }
@@ -160,7 +159,7 @@ func removeServers(lists []cli.ToolList, absent []cli.AbsentServer) ([]cli.ToolL
 	for i, l := range lists {
 		only := slices.DeleteFunc(slices.Clone(l.Only), gone)
 		if len(only) < len(l.Only) && len(only) == 0 { // without names, the list would permit every tool
-			return nil, fmt.Errorf("its list permits only %s, which this turn has not", strings.Join(l.Only, ", "))
+			return nil, cli.Failf(cli.NotRun, "", "failure.tools-absent", strings.Join(l.Only, ", "))
 		}
 		lists[i] = cli.ToolList{Only: only, Denied: slices.DeleteFunc(slices.Clone(l.Denied), gone)}
 	}
@@ -256,7 +255,7 @@ func deniedTools(agent cli.Agent, name string) ([]string, error) {
 	case !known, r.kind != name && has(r, agent, name):
 		return []string{name}, nil
 	case r.kind != name && strings.Contains(name, "("):
-		return nil, fmt.Errorf("%s cannot be kept from %s, which is a rule of another agent", agent, name)
+		return nil, cli.Failf(cli.NotRun, agent, "failure.tool-foreign", name)
 	}
 	return r.own[agent], nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ductor/cli"
+	"ductor/lang"
 )
 
 func TestListsInTheWordsOfAnAgent(t *testing.T) {
@@ -70,8 +71,8 @@ type limited struct {
 	cannot string
 }
 
-func (limited) Agent() cli.Agent                    { return "claude" }
-func (l limited) CannotHold(req cli.Request) string { return l.cannot }
+func (limited) Agent() cli.Agent                          { return "claude" }
+func (l limited) CannotHold(req cli.Request) lang.Message { return lang.Words(l.cannot) }
 
 // plain is an agent that ductor cannot limit.
 type plain struct{ cli.Provider }

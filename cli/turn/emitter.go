@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/lang"
 )
 
 // Emitter makes sure that a provider's events keep the contract of cli.Event. Providers identify each message of an
@@ -14,8 +15,9 @@ import (
 type Emitter struct {
 	agent   cli.Agent
 	now     func() time.Time
-	emit    func(cli.Event)
+	emit    func(cli.Event) // nil after Finish
 	started time.Time
+	lang    lang.Language
 
 	session   *cli.SessionStarted // nil until the agent names its session
 	accepted  bool                // whether the agent has accepted the prompt
@@ -23,7 +25,6 @@ type Emitter struct {
 	text      strings.Builder // the emitted answer: the blocks, separated by blank lines
 	confirmed int             // length of the answer without text that GiveUp declared invalid; -1 if there is none
 	tools     tools
-	done      bool
 	replaying bool // the events are from the time before ductor attached
 }
 
@@ -36,6 +37,20 @@ type textBlock struct {
 // NewEmitter creates an Emitter that passes events to emit. It measures durations with now.
 func NewEmitter(agent cli.Agent, now func() time.Time, emit func(cli.Event)) *Emitter {
 	return &Emitter{agent: agent, now: now, emit: emit, started: now(), confirmed: -1, tools: newTools()}
+}
+
+// In sets the language of the warnings that the Emitter writes, and returns the Emitter.
+func (e *Emitter) In(l lang.Language) *Emitter {
+	e.lang = l
+	return e
+}
+
+// Printer returns the texts in the language of the turn.
+func (e *Emitter) Printer() lang.Printer { return e.lang.Printer() }
+
+// Warn emits a warning of ductor.
+func (e *Emitter) Warn(m lang.Message) {
+	e.Pass(cli.Status{Kind: cli.StatusWarning, Detail: m.In(e.Printer())})
 }
 
 // replay starts the replay of old output. Until CaughtUp, it calls timestamp for the time of each event. If timestamp
@@ -70,7 +85,7 @@ func (e *Emitter) Started(next cli.SessionStarted) {
 	if e.session != nil {
 		next.AgentSessionID = cmp.Or(next.AgentSessionID, e.session.AgentSessionID)
 	}
-	if e.done || next.AgentSessionID == "" || e.session != nil && *e.session == next {
+	if e.Finished() || next.AgentSessionID == "" || e.session != nil && *e.session == next {
 		return
 	}
 	first := e.session == nil
@@ -113,7 +128,7 @@ func (e *Emitter) Named() bool { return e.session != nil }
 
 // Accepted emits PromptAccepted, but not before SessionStarted. Only the first call has an effect.
 func (e *Emitter) Accepted() {
-	if e.done || e.accepted {
+	if e.Finished() || e.accepted {
 		return
 	}
 	if e.accepted = true; e.Named() {
@@ -125,7 +140,7 @@ func (e *Emitter) Accepted() {
 // answer. Text reports whether it emitted text. Text emits nothing while the agent only repeats text that GiveUp
 // declared invalid.
 func (e *Emitter) Text(key, delta string) (news bool) {
-	if e.done || delta == "" {
+	if e.Finished() || delta == "" {
 		return false
 	}
 	if n := len(e.blocks); n == 0 || e.blocks[n-1].key != key {
@@ -137,7 +152,7 @@ func (e *Emitter) Text(key, delta string) (news bool) {
 // FullText sets the complete text of the block with this key. For the last block, it emits only the difference to the
 // previous text. If there is no such block, FullText starts one. FullText does nothing if an earlier block has the key.
 func (e *Emitter) FullText(key, text string) {
-	if e.done {
+	if e.Finished() {
 		return
 	}
 	last := len(e.blocks) - 1
@@ -168,7 +183,7 @@ func (e *Emitter) FullText(key, text string) {
 // repeatedly. If the turn fails, the text remains in the answer.
 func (e *Emitter) GiveUp(key string) {
 	last := len(e.blocks) - 1
-	if e.done || last < 0 || e.blocks[last].key != key {
+	if e.Finished() || last < 0 || e.blocks[last].key != key {
 		return
 	}
 	e.confirmed = e.blocks[last].start
@@ -177,7 +192,7 @@ func (e *Emitter) GiveUp(key string) {
 
 // TakeBack retracts the complete answer.
 func (e *Emitter) TakeBack() {
-	if !e.done {
+	if !e.Finished() {
 		e.retract(e.length())
 		e.blocks = nil
 	}
@@ -185,7 +200,7 @@ func (e *Emitter) TakeBack() {
 
 // Thinking emits a ThinkingDelta.
 func (e *Emitter) Thinking(text string) {
-	if !e.done && text != "" {
+	if !e.Finished() && text != "" {
 		e.emit(cli.ThinkingDelta{Text: text})
 	}
 }
@@ -193,7 +208,7 @@ func (e *Emitter) Thinking(text string) {
 // ToolStart emits t and returns true, unless the agent repeats an announcement. After a tool has ended, a call with the
 // same ID but another name or input is another tool. ToolStart ignores a tool without an ID.
 func (e *Emitter) ToolStart(t cli.ToolStarted) (news bool) {
-	if e.done || t.ID == "" {
+	if e.Finished() || t.ID == "" {
 		return false
 	}
 	now := e.now()
@@ -226,7 +241,7 @@ func titled(t cli.ToolStarted) cli.ToolStarted {
 // ToolChange emits t as the new description of an open tool.
 func (e *Emitter) ToolChange(t cli.ToolStarted) {
 	call := e.tools.running(t.ID)
-	if e.done || call == nil {
+	if e.Finished() || call == nil {
 		return
 	}
 	call.digest = callDigest(t)
@@ -252,7 +267,7 @@ func (e *Emitter) ToolEnd(t cli.ToolEnded) {
 }
 
 func (e *Emitter) endTool(call *toolCall, t cli.ToolEnded) {
-	if e.done {
+	if e.Finished() {
 		return
 	}
 	if t.ID = call.id; t.Duration == 0 {
@@ -274,7 +289,7 @@ func (e *Emitter) Pass(ev cli.Event) {
 		asked.Started = e.tools.requestedID(asked.Started)
 		ev = asked
 	}
-	if !e.done {
+	if !e.Finished() {
 		e.emit(ev)
 	}
 }
@@ -300,13 +315,13 @@ func (e *Emitter) forget() {
 }
 
 // Finished reports whether Finish was called.
-func (e *Emitter) Finished() bool { return e.done }
+func (e *Emitter) Finished() bool { return e.emit == nil }
 
 // Finish ends the open tools and emits r with the text of the answer. It sets the session, the model and the duration
 // if they are missing. If ductor has detached from the turn, the tools remain open, because they are still running.
 // Only the first call has an effect.
 func (e *Emitter) Finish(r cli.Result) {
-	if e.done {
+	if e.Finished() {
 		return
 	}
 	for len(e.tools.open) > 0 && !r.Detached {
@@ -329,8 +344,9 @@ func (e *Emitter) Finish(r cli.Result) {
 	if r.Err != nil && r.Err.Agent == "" {
 		r.Err.Agent = e.agent
 	}
-	e.done = true
-	e.emit(r)
+	emit := e.emit
+	e.emit = nil
+	emit(r)
 }
 
 func (e *Emitter) open(key string) {

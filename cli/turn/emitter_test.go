@@ -99,7 +99,7 @@ func TestEmitterSessionAndTools(t *testing.T) {
 	e.ToolStart(cli.ToolStarted{Name: "Bash"})
 	e.ToolEnd(cli.ToolEnded{ID: "9"})
 	e.Pass(cli.Status{Kind: cli.StatusCompacting})
-	e.Finish(cli.Result{Err: cli.Failf(cli.Crashed, "", "gone")})
+	e.Finish(cli.Result{Err: &cli.Failure{Kind: cli.Crashed, Reason: "gone"}})
 	e.Finish(cli.Result{})
 	e.Text("a", "late")
 	e.FullText("a", "late")

@@ -1,9 +1,7 @@
 package turn
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,14 +9,17 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/lang"
 )
 
 // Outcome returns the Result of the last turn if the agent itself sent no result. end is the End that Turn returned.
 func (s *Stream) Outcome(end End) cli.Result {
 	if limit := s.opts.Limits.First; end == EndStalled && limit > 0 && s.lines.offset() == 0 {
-		why := cmp.Or(lastLine(strings.TrimSpace(cli.WithoutCodes(s.process.StderrTail()))), "it said nothing of why")
-		return cli.Result{Err: cli.Failf(cli.UnknownFailure, s.opts.Agent, "it did not start within %s: %s", limit,
-			why)}
+		why := lastLine(strings.TrimSpace(cli.WithoutCodes(s.process.StderrTail())))
+		if why == "" {
+			return cli.Result{Err: cli.Failf(cli.UnknownFailure, s.opts.Agent, "failure.start-timeout", limit)}
+		}
+		return cli.Result{Err: cli.Failf(cli.UnknownFailure, s.opts.Agent, "failure.start-timeout-but", limit, why)}
 	}
 	return s.last.Outcome(end, s.opts.Agent, s.Failure)
 }
@@ -27,7 +28,8 @@ func (s *Stream) Outcome(end End) cli.Result {
 func (s *Stream) Failure() *cli.Failure {
 	f := EndFailure(s.opts.Agent, s.process, cli.StopSlack, s.end.readErr, s.garbage)
 	if s.markErr != nil && environmentFailure(s.end.readErr) == nil {
-		f.Kind, f.Reason = cli.Crashed, "the beginning of the turn could not be recorded, so it was not asked"
+		f.Kind = cli.Crashed
+		f.Because(lang.NewMessage("failure.not-recorded"))
 	}
 	f.Cause = errors.Join(f.Cause, s.last.StopErr(), s.markErr)
 	return f
@@ -36,7 +38,7 @@ func (s *Stream) Failure() *cli.Failure {
 // Unnamed returns the failure of a turn that the agent completed without naming its session. Later prompts cannot
 // continue such a session.
 func Unnamed(agent cli.Agent) *cli.Failure {
-	return cli.Failf(cli.BadOutput, agent, "it did not name its session, so your next message starts a new one")
+	return cli.Failf(cli.BadOutput, agent, "failure.no-session-name")
 }
 
 // Garbage counts those lines or messages of a program that ductor could not parse, and stores the first one.
@@ -58,13 +60,6 @@ func (g Garbage) Begin() string { return cli.OneLine(string(g.first), beginShown
 
 const beginShown = 100
 
-func (g Garbage) many() string {
-	if g.count == 1 {
-		return "one line"
-	}
-	return fmt.Sprintf("%d lines", g.count)
-}
-
 // EndFailure returns the failure of a turn whose process ended. The reason may be a crash, a kill, or output that could
 // not be parsed. readErr is the error at the end of the output. EndFailure waits at most the given time for the process
 // to exit.
@@ -83,13 +78,15 @@ func EndFailure(agent cli.Agent, p cli.Process, wait time.Duration, readErr erro
 	}
 	switch {
 	case kind != "":
-		f.Kind, f.Reason = kind, reason
+		f.Kind, f.Own = kind, reason
 	case garbage.count > 0 && (exit.Code == 0 || stderr == ""):
-		f = cli.Failf(cli.BadOutput, agent, "%s", garbage.many())
+		f = cli.Failf(cli.BadOutput, agent, "failure.garbage", garbage.count)
 		f.Detail, f.Code, f.Cause = cli.Shorten(string(garbage.first), garbageKept), exit.Code, readErr
 	case killed(exit): // the last output does not explain why the program was killed
 	default:
-		f.Reason = cmp.Or(lastLine(stderr), "it said nothing of why")
+		if f.Reason = lastLine(stderr); f.Reason == "" {
+			f.Own = lang.NewMessage("failure.no-words")
+		}
 	}
 	return f
 }
@@ -124,22 +121,22 @@ var warningLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 
 // outsideCause returns the kind and the reason of a failure if something other than the program caused its end.
 // Otherwise it returns "".
-func outsideCause(e cli.ExitStatus) (cli.FailureKind, string) {
+func outsideCause(e cli.ExitStatus) (cli.FailureKind, lang.Message) {
 	switch {
 	case e.By == cli.EndedByKill:
-		return cli.Killed, ""
+		return cli.Killed, lang.Message{}
 	case e.By == cli.EndedByAge:
-		return cli.TimedOut, "it had been running for longer than is allowed"
+		return cli.TimedOut, lang.NewMessage("failure.ran-too-long")
 	case e.By == cli.EndedOrphaned:
-		return cli.TimedOut, "ductor was not there for too long"
+		return cli.TimedOut, lang.NewMessage("failure.orphaned")
 	case e.By == cli.EndedByTerminated:
-		return cli.Crashed, "it was ended from outside, as when the machine or its sandbox is stopped"
+		return cli.Crashed, lang.NewMessage("failure.ended-outside")
 	case e.OOM:
-		return cli.Crashed, "there was too little memory for it; free some, or give its sandbox more"
+		return cli.Crashed, lang.NewMessage("failure.no-memory")
 	case e.By == cli.EndedUnseen:
-		return cli.Crashed, "the process that watched over it was killed"
+		return cli.Crashed, lang.NewMessage("failure.watcher-killed")
 	default:
-		return "", ""
+		return "", lang.Message{}
 	}
 }
 

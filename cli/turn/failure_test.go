@@ -19,8 +19,8 @@ func TestWhyAProgramEnded(t *testing.T) {
 		{"killed after an error", "error: that was long ago", "", cli.ExitStatus{Code: -9, Signal: true}},
 		{"an error in colour", "\x1b[31merror:\x1b[0m no home", "error: no home", cli.ExitStatus{Code: 1}},
 		{"a warning after the error", "error: no home\n" + warning, "error: no home", cli.ExitStatus{Code: 1}},
-		{"a warning alone", warning, "it said nothing of why", cli.ExitStatus{Code: 1}},
-		{"a time before the warning", "2026-01-01T00:00:00Z  WARN codex: slow", "it said nothing of why", cli.ExitStatus{Code: 1}},
+		{"a warning alone", warning, "it gave no reason", cli.ExitStatus{Code: 1}},
+		{"a time before the warning", "2026-01-01T00:00:00Z  WARN codex: slow", "it gave no reason", cli.ExitStatus{Code: 1}},
 		{"a crash of its own", "panic: nil", "panic: nil", cli.ExitStatus{Code: -6, Signal: true}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -28,8 +28,8 @@ func TestWhyAProgramEnded(t *testing.T) {
 			p.stderr = tc.stderr
 			p.die(tc.exit)
 			f := EndFailure("fake", p, time.Minute, nil, Garbage{})
-			if f.Reason != tc.want || strings.Contains(f.Detail, "\x1b") {
-				t.Errorf("%q, detail %q", f.Reason, f.Detail)
+			if f.Why().String() != tc.want || strings.Contains(f.Detail, "\x1b") {
+				t.Errorf("%q, detail %q", f.Why().String(), f.Detail)
 			}
 		})
 	}

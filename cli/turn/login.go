@@ -99,7 +99,7 @@ func (a Account) Auth(ctx context.Context, o cli.ProviderOptions) cli.Auth {
 	} else if auth.Method = a.Else(ctx); auth.Method == "" {
 		auth.State, auth.Fix = cli.Installed, a.Fix
 		if ctx.Err() != nil { // the check did not finish
-			auth.Fix, auth.Problem = "", cli.Failf(cli.TimedOut, a.Agent, "it did not answer in time")
+			auth.Fix, auth.Problem = "", cli.Failf(cli.TimedOut, a.Agent, "failure.no-answer")
 		}
 	}
 	return auth

@@ -59,7 +59,7 @@ func (o *OneShot) session(req cli.Request) *oneShot {
 // Adopt returns a session for a turn that the previous process of ductor started; see cli.Provider.
 func (o *OneShot) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if req.Turn == "" {
-		return nil, cli.Failf(cli.UnknownFailure, o.Agent, "a process of one turn is of no use to another")
+		return nil, cli.Failf(cli.UnknownFailure, o.Agent, "failure.other-turn")
 	}
 	p, err := o.Options.Launcher.Attach(ctx, left, 0)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 			s.Named(started.AgentSessionID)
 		}
 		emit(ev)
-	})
+	}).In(req.Lang)
 	t, input, err := s.open(ctx, req)
 	if t.Stream == nil {
 		out.Finish(cli.StartResult(ctx, s.how.Agent, err))

@@ -60,7 +60,7 @@ func (s *OneShotSession) Begin(ctx context.Context, p cli.Process, o StreamOptio
 	}
 	s.mu.Unlock()
 	if closed {
-		err := cli.Failf(cli.UnknownFailure, s.agent, "the session is closed")
+		err := cli.Failf(cli.UnknownFailure, s.agent, "failure.session-closed")
 		return nil, errors.Join(err, stream.Close(context.WithoutCancel(ctx)))
 	}
 	return stream, nil

@@ -213,7 +213,7 @@ func TestOneShotSessionOpens(t *testing.T) {
 				case r.Aborted:
 					told = "aborted"
 				case r.Err != nil:
-					told = r.Err.Reason
+					told = r.Err.Why().String()
 				}
 			})
 			if starts != c.starts || told != c.told {

@@ -144,7 +144,7 @@ func TestStreamLostOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newFakeProcess()
 		s := NewStream(p, StreamOptions{Agent: "fake"})
-		p.losses = []*cli.LostOutput{{From: 6, To: 100, Reason: "more came than is kept"}}
+		p.losses = []*cli.LostOutput{{From: 6, To: 100}}
 		end, got := heard(t.Context(), s, func() {
 			go func() {
 				p.print("a", "b")
@@ -153,7 +153,8 @@ func TestStreamLostOutput(t *testing.T) {
 				p.print("rn", "c", "end")
 			}()
 		})
-		if want := "a b <94 bytes of the output are lost: more came than is kept> c end"; got != want || end != EndTurn {
+		want := "a b <94 bytes of the output are lost: it was more than ductor stores> c end"
+		if got != want || end != EndTurn {
 			t.Errorf("heard %q and ended as %q, want %q", got, end, want)
 		}
 		if err := s.Mark(t.Context(), cli.Mark{Turn: "x"}); err != nil || p.marks[0].Output != 100+3+2+4 {
@@ -243,7 +244,7 @@ func TestStreamTurnThatCannotBeMarked(t *testing.T) {
 					t.Errorf("ended as %q with %d stops, detached %v", end, len(p.stops), p.isDetached())
 				}
 				r := s.Outcome(end)
-				if tc.end == EndExit && (r.Err == nil || r.Err.Kind != cli.Crashed || !strings.Contains(r.Err.Reason, "not asked")) {
+				if tc.end == EndExit && (r.Err == nil || r.Err.Kind != cli.Crashed || !strings.Contains(r.Err.Why().String(), "not asked")) {
 					t.Errorf("outcome %+v", r.Err)
 				}
 				if tc.end != EndDetached {
@@ -334,7 +335,7 @@ func TestFailureSaysWhoEndedTheProgram(t *testing.T) {
 		{cli.ExitStatus{Code: -15, By: cli.EndedByAge}, cli.TimedOut, "Fake took too long and was stopped: it had been running for longer than is allowed."},
 		{cli.ExitStatus{Code: -15, By: cli.EndedByKill}, cli.Killed, "Fake was stopped with ductor kill."},
 		{cli.ExitStatus{Code: 0, By: cli.EndedByKill}, cli.Killed, "Fake was stopped with ductor kill."},
-		{cli.ExitStatus{Code: -15, By: cli.EndedOrphaned}, cli.TimedOut, "Fake took too long and was stopped: ductor was not there for too long."},
+		{cli.ExitStatus{Code: -15, By: cli.EndedOrphaned}, cli.TimedOut, "Fake took too long and was stopped: ductor was not running for too long."},
 		{cli.ExitStatus{Code: -15, By: cli.EndedByTerminated}, cli.Crashed, "ended from outside"},
 		{cli.ExitStatus{Code: cli.CodeUnknown, By: cli.EndedUnseen}, cli.Crashed, "Fake ended unexpectedly (for an unknown reason): the process that watched over it was killed."},
 		{cli.ExitStatus{Code: -9, Signal: true, OOM: true}, cli.Crashed, "(signal 9): there was too little memory for it; free some, or give its sandbox more."},

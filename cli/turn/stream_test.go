@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ductor/cli"
+	"ductor/lang"
 )
 
 // script runs one turn on a fake process, and records its end and the handled lines in order. Lines that reach Idle are
@@ -145,10 +146,10 @@ func TestStreamFailure(t *testing.T) {
 		exit    cli.ExitStatus
 		want    cli.Failure
 	}{
-		{"silent exit", "", "", cli.ExitStatus{}, cli.Failure{Kind: cli.Crashed, Reason: "it said nothing of why"}},
+		{"silent exit", "", "", cli.ExitStatus{}, cli.Failure{Kind: cli.Crashed, Own: lang.NewMessage("failure.no-words")}},
 		{"killed", "", "", cli.ExitStatus{Code: -9, Signal: true}, cli.Failure{Kind: cli.Crashed, Code: -9}},
-		{"garbage", "\x00junk", "", cli.ExitStatus{Code: 1}, cli.Failure{Kind: cli.BadOutput, Code: 1, Reason: "one line", Detail: "\x00junk"}},
-		{"garbage and exit 0", "junk", "by the way", cli.ExitStatus{}, cli.Failure{Kind: cli.BadOutput, Reason: "one line", Detail: "junk"}},
+		{"garbage", "\x00junk", "", cli.ExitStatus{Code: 1}, cli.Failure{Kind: cli.BadOutput, Code: 1, Own: lang.NewMessage("failure.garbage", 1), Detail: "\x00junk"}},
+		{"garbage and exit 0", "junk", "by the way", cli.ExitStatus{}, cli.Failure{Kind: cli.BadOutput, Own: lang.NewMessage("failure.garbage", 1), Detail: "junk"}},
 		{"garbage and a reason", "junk", "out of memory", cli.ExitStatus{Code: 1}, cli.Failure{Kind: cli.Crashed, Code: 1, Reason: "out of memory", Detail: "out of memory"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -265,7 +266,7 @@ func TestStreamStall(t *testing.T) {
 		if took, want := time.Since(began), 50*time.Second+9*time.Minute+time.Minute; end != EndStalled || took != want {
 			t.Errorf("ended as %q after %s, want %s", end, took, want)
 		}
-		if r := sc.s.Outcome(end); r.Err == nil || r.Err.Kind != cli.TimedOut || !strings.Contains(r.Err.Error(), "1m0s") {
+		if r := sc.s.Outcome(end); r.Err == nil || r.Err.Kind != cli.TimedOut || !strings.Contains(r.Err.Error(), "1 min") {
 			t.Errorf("outcome %+v", r.Err)
 		}
 		sc.close()
@@ -305,7 +306,7 @@ func TestStreamThatNeverSpeaks(t *testing.T) {
 				t.Errorf("ended as %q after %s, want %s", end, took, want)
 			}
 			r := sc.s.Outcome(end)
-			told := r.Err != nil && r.Err.Kind == cli.UnknownFailure && strings.Contains(r.Err.Reason, "did not start within 1m0s: no space left on device")
+			told := r.Err != nil && r.Err.Kind == cli.UnknownFailure && strings.Contains(r.Err.Why().String(), "did not start within 1 min: no space left on device")
 			if told == spoke {
 				t.Errorf("outcome %+v", r.Err)
 			}

@@ -21,7 +21,7 @@ func (t *Turn[T]) Changed(c Change) {
 	case c.CaughtUp:
 		out.Pass(cli.CaughtUp{})
 	case c.Lost != nil:
-		out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: c.Lost.Error()})
+		out.Warn(c.Lost.Message())
 	}
 }
 
@@ -58,7 +58,7 @@ func (t *Turn[T]) Outcome(end End, agent cli.Agent, exited func() *cli.Failure) 
 	case EndStalled:
 		return cli.Stalled(agent, t.cancellation.silence)
 	case EndFlooded:
-		return cli.Result{Err: cli.Failf(cli.BadOutput, agent, "it says more than can be kept up with")}
+		return cli.Result{Err: cli.Failf(cli.BadOutput, agent, "failure.flood")}
 	default:
 		return cli.Result{Err: exited()}
 	}

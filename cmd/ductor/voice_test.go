@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,18 +30,39 @@ func listeningTown(t *testing.T, script string, change func(*config.Config)) *to
 func TestSpeechBecomesAPrompt(t *testing.T) {
 	town := listeningTown(t, `cat "$1"`, nil)
 	owner := town.chat.Person()
-	owner.SendVoice(town.chat, []byte(`[[text "voice heard"]]`))
-	town.await("voice heard")
-	owner.SendAudio(town.chat, telegram.File{Name: "memo.mp3", Data: []byte(`[[text "audio heard"]]`)})
-	town.await("audio heard")
-	owner.SendVideoNote(town.chat, []byte(`[[text "note heard"]]`))
-	town.await("note heard")
+	for i, send := range []func(said string) telegram.Message{
+		func(said string) telegram.Message { return owner.SendVoice(town.chat, []byte(said)) },
+		func(said string) telegram.Message {
+			return owner.SendAudio(town.chat, telegram.File{Name: "memo.mp3", Data: []byte(said)})
+		},
+		func(said string) telegram.Message { return owner.SendVideoNote(town.chat, []byte(said)) },
+	} {
+		said := fmt.Sprintf(`[[text "answer %d"]]`, i)
+		spoken := send(said)
+		if m := town.awaitDone(i + 1); !strings.Contains(m.Text, fmt.Sprint("answer ", i)) {
+			t.Errorf("the answer is %q", m.Text)
+		}
+		if m := town.await("🎙 " + said); m.ReplyTo != spoken.ID || !m.Silent || len(m.Keyboard) > 0 {
+			t.Errorf("the transcript is shown as %+v", m)
+		}
+	}
+	town.stop()
+	town.start()
 	owner.SendVoice(town.chat, []byte("forwarded [[history]]"), telegram.Forwarding(owner))
 	town.awaitDone(4)
 	town.say("[[history]]")
 	if m := town.awaitDone(5); !strings.Contains(m.Text, "not by the user]") ||
 		!hasEntity(m, "blockquote", "forwarded") {
 		t.Errorf("a forwarded voice message is not fenced: %q", m.Text)
+	}
+	shown := 0
+	for _, m := range town.chat.View().FromBot() {
+		if strings.HasPrefix(m.Text, "🎙") {
+			shown++
+		}
+	}
+	if shown != 3 {
+		t.Errorf("%d transcripts are shown, want one for each of the owner's own recordings", shown)
 	}
 }
 

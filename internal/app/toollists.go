@@ -131,7 +131,7 @@ func ProblemsOfTools(cfg config.Config, providers []cli.Provider) (problems []st
 			req.Servers = append(req.Servers, cli.ToolServer{Name: name})
 		}
 		if _, err := tools.Limit(providers[i], req); err != nil {
-			problems = append(problems, fmt.Sprintf("%s: %v", l.key, err))
+			problems = append(problems, fmt.Sprintf("%s: %s", l.key, cli.AsFailure(agent, err).Why()))
 		}
 	}
 	return problems

@@ -105,18 +105,18 @@ var imports = map[string][]string{
 	"cli/stored":        {"cli", "cli/stored/files"},
 	"cli/stored/files":  {},
 	"cli/turn":          {"cli", "cli/frames", "lang"},
-	"cli/acp":           {"cli", "cli/turn", "cli/rpc", "cli/shared", "cli/acp/toolcall", "cli/acp/workspace"},
+	"cli/acp":           {"cli", "cli/turn", "cli/rpc", "cli/shared", "cli/acp/toolcall", "cli/acp/workspace", "lang"},
 	"cli/acp/toolcall":  {"cli"},
 	"cli/acp/workspace": {"cli", "cli/rpc", "cli/acp/toolcall"},
 	"cli/claude/skills": {},
-	"cli/claude":        {"cli", "cli/claude/skills", "cli/turn", "cli/stored"},
-	"cli/codex":         {"cli", "cli/tools", "cli/turn", "cli/rpc", "cli/shared", "cli/stored"},
+	"cli/claude":        {"cli", "cli/claude/skills", "cli/turn", "cli/stored", "lang"},
+	"cli/codex":         {"cli", "cli/tools", "cli/turn", "cli/rpc", "cli/shared", "cli/stored", "lang"},
 	"cli/clitest": {"cli", "cli/turn", "cli/host", "cli/frames", "internal/runner", "internal/proctree",
 		"internal/sim/agent", "internal/realagent", "internal/testprogram"},
 	// A dialect of the Agent Client Protocol builds on the package of that protocol.
-	"cli/gemini":       {"cli", "cli/tools", "cli/turn", "cli/acp", "cli/gemini/guard", "cli/stored"},
+	"cli/gemini":       {"cli", "cli/tools", "cli/turn", "cli/acp", "cli/gemini/guard", "cli/stored", "lang"},
 	"cli/gemini/guard": {},
-	"cli/copilot":      {"cli", "cli/frames", "cli/turn", "cli/rpc", "cli/shared", "cli/stored"},
+	"cli/copilot":      {"cli", "cli/frames", "cli/turn", "cli/rpc", "cli/shared", "cli/stored", "lang"},
 	// The packages that internal/config imports declare settings. None of them imports it.
 	"internal/config": {
 		"bot/card", "bot/outbox", "bot/updates", "cli", "cli/acp", "cli/naming", "cli/service",

@@ -29,8 +29,8 @@ var chatPackages = []string{
 	"./bot/...", "./cli", "./cli/service", "./heartbeat/...", "./internal/app", "./orchestrator/...",
 }
 
-// untranslated are packages whose texts are not all in the catalogue: reasons of failures, which the log has too, the names of
-// rules and sentences for schedules. The list only gets shorter.
+// untranslated are packages whose texts are not all in the catalogue, such as the limits of permission modes, the names
+// of rules, and sentences for schedules. The list only gets shorter.
 var untranslated = []string{"cli", "cli/service", "heartbeat/schedule", "orchestrator/approval"}
 
 // silent are packages below those whose literals no chat shows: they are for logs, programs and agents.
@@ -212,10 +212,13 @@ func (c *textChecker) check(file *ast.File) {
 			return true
 		}
 		parents = append(parents, n)
-		if call, ok := n.(*ast.CallExpr); ok && c.function(call) == "(ductor/lang.Printer).Text" {
-			c.checkCall(call)
-			direct[call.Args[0]] = true
+		if call, ok := n.(*ast.CallExpr); ok {
+			if i, ok := withKey[c.function(call)]; ok {
+				c.checkCall(call, i)
+				direct[call.Args[i]] = true
+			}
 		}
+		c.checkReason(n)
 		if e, ok := n.(ast.Expr); ok && !direct[e] && c.pkg.path != "lang" {
 			c.checkKey(e)
 		}
@@ -237,15 +240,23 @@ func (c *textChecker) function(call *ast.CallExpr) string {
 		if c.pkg.info.Uses[f] == types.Universe.Lookup("panic") {
 			return "panic"
 		}
+		if fn, ok := c.pkg.info.Uses[f].(*types.Func); ok {
+			return fn.FullName()
+		}
 	}
 	return ""
 }
 
-// checkCall compares the arguments of a call of Text with the places of the text.
-func (c *textChecker) checkCall(call *ast.CallExpr) {
-	value, args := c.pkg.info.Types[call.Args[0]].Value, call.Args[1:]
+// withKey lists functions that get the key of a text and the text's arguments, with the position of the key.
+var withKey = map[string]int{
+	"(ductor/lang.Printer).Text": 0, "ductor/lang.NewMessage": 0, "ductor/cli.Failf": 2,
+}
+
+// checkCall compares the arguments of a call with the places of the text whose key is the argument at position i.
+func (c *textChecker) checkCall(call *ast.CallExpr, i int) {
+	value, args := c.pkg.info.Types[call.Args[i]].Value, call.Args[i+1:]
 	if value == nil {
-		if len(args) > 0 {
+		if len(args) > 0 && !call.Ellipsis.IsValid() {
 			c.errorf(call, "a text with arguments needs a constant key")
 		}
 		return
@@ -273,6 +284,9 @@ func (c *textChecker) checkCall(call *ast.CallExpr) {
 func fits(verb string, t types.Type) bool {
 	basic, _ := t.Underlying().(*types.Basic)
 	info := types.BasicInfo(0)
+	if name := t.String(); verb == "s" && (name == "time.Duration" || name == "ductor/lang.Message") {
+		return true // a message formats them for its language
+	}
 	if basic != nil {
 		info = basic.Info()
 	}
@@ -308,6 +322,29 @@ func (c *textChecker) checkKey(e ast.Expr) {
 		text.used = true
 		if len(text.places) > 0 {
 			c.errorf(e, "the text %s has places, so its key belongs into the call of Text", key)
+		}
+	}
+}
+
+// reasons are the fields with the words of agents and other programs. ductor's own words belong into the catalogue.
+var reasons = []string{"cli.Failure.Reason", "cli.Status.Detail", "cli.Denial.Reason", "cli.ToolEnded.Err"}
+
+// checkReason fails if n sets a field in reasons to an English text of ductor.
+func (c *textChecker) checkReason(n ast.Node) {
+	switch n := n.(type) {
+	case *ast.CompositeLit:
+		for _, e := range n.Elts {
+			if pair, ok := e.(*ast.KeyValueExpr); ok {
+				if name, ok := pair.Key.(*ast.Ident); ok {
+					c.checkWords(c.pkg.info.Types[n].Type, name.Name, pair.Value)
+				}
+			}
+		}
+	case *ast.AssignStmt:
+		for i, to := range n.Lhs {
+			if field, ok := to.(*ast.SelectorExpr); ok && len(n.Lhs) == len(n.Rhs) {
+				c.checkWords(c.pkg.info.Types[field.X].Type, field.Sel.Name, n.Rhs[i])
+			}
 		}
 	}
 }
@@ -349,6 +386,42 @@ func (c *textChecker) checkLiteral(lit *ast.BasicLit, parents []ast.Node) {
 	}) {
 		c.errorf(lit, "%s reads like a text for users: say it with the catalogue of package lang", lit.Value)
 	}
+}
+
+// checkWords fails if value contains an English text, and reasons contains the field.
+func (c *textChecker) checkWords(of types.Type, field string, value ast.Expr) {
+	if of == nil {
+		return
+	}
+	name := strings.TrimPrefix(strings.TrimLeft(of.String(), "*"), "ductor/")
+	if !slices.Contains(reasons, name+"."+field) {
+		return
+	}
+	ast.Inspect(value, func(n ast.Node) bool {
+		e, ok := n.(ast.Expr)
+		if !ok {
+			return true
+		}
+		if v := c.pkg.info.Types[e].Value; v != nil && v.Kind() == constant.String &&
+			reads.MatchString(constant.StringVal(v)) && !translated(e) {
+			c.errorf(e, "users read %s in their language: use cli.Failf, lang.NewMessage or Emitter.Warn", v)
+			return false
+		}
+		return true
+	})
+}
+
+// translated reports whether cli.ToolErrorText or cli.Denial.Why translates the constant e. It also returns true for
+// advice on how to log in, which Failure.Sentence replaces in other languages.
+func translated(e ast.Expr) bool {
+	name := ""
+	switch e := e.(type) {
+	case *ast.Ident:
+		name = e.Name
+	case *ast.SelectorExpr:
+		name = e.Sel.Name
+	}
+	return strings.HasPrefix(name, "Tool") || strings.HasPrefix(name, "Denied") || name == "loginFix"
 }
 
 // isExplainedError reports whether a literal with these parents is the text of an error in one of the explained files.

@@ -147,7 +147,7 @@ func (d *doctor) checkAgents(ctx context.Context, cfg config.Config, providers [
 		usable++
 		d.ok(what, state.String())
 		if limited, ok := p.(cli.Limited); ok {
-			if why := limited.Cannot(state.Mode, cli.PermissionMode(cfg.Permissions.Mode)); why != "" {
+			if why := limited.Cannot(state.Mode, cli.PermissionMode(cfg.Permissions.Mode)); !why.IsZero() {
 				d.warn(what, fmt.Sprintf("with permissions.mode %q: %s", cfg.Permissions.Mode, why),
 					"choose another permissions.mode; docs/permissions.md lists what each agent can do")
 			}

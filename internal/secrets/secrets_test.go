@@ -124,6 +124,10 @@ func TestClean(t *testing.T) {
 			t.Errorf("%+v, want %+v", one, want)
 		}
 	}
+	args := []any{"hunter2-hunter2 is wrong", 1, inner{Text: "hunter2-hunter2"}}
+	if got, _ := Clean(set, args); got[0] != Removed+" is wrong" || got[1] != 1 || got[2].(inner).Text != Removed {
+		t.Errorf("the arguments of a message are %+v", got)
+	}
 	if hidden != HiddenWord || in.Text != "my hunter2-hunter2" || v.List[0].Text != in.Text {
 		t.Errorf("%v was hidden, and the original is %+v", hidden, v)
 	}

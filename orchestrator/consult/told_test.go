@@ -16,6 +16,7 @@ import (
 
 	"ductor/cli"
 	"ductor/internal/store"
+	"ductor/lang"
 	"ductor/orchestrator"
 	"ductor/orchestrator/consult"
 	"ductor/orchestrator/conversation"
@@ -419,8 +420,8 @@ func (gateway) Settled(cli.TurnID)                                              
 func (gateway) Release(cli.Conversation)                                           {}
 func (gateway) Warm(cli.Agent, cli.Request)                                        {}
 func (gateway) Abort(cli.Conversation) bool                                        { return false }
-func (gateway) CannotHold(cli.Agent, cli.Request) string                           { return "" }
-func (gateway) Cannot(cli.Sandbox, cli.Agent, cli.PermissionMode) string           { return "" }
+func (gateway) CannotHold(cli.Agent, cli.Request) *cli.Failure                     { return nil }
+func (gateway) Cannot(cli.Sandbox, cli.Agent, cli.PermissionMode) (_ lang.Message) { return }
 func (gateway) ProjectFields(cli.Sandbox, cli.Agent, string) ([]cli.Field, string) { return nil, "" }
 func (gateway) Outliving(cli.TurnID) func(context.Context) []cli.ProcessName {
 	return func(context.Context) []cli.ProcessName { return nil }

@@ -15,6 +15,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/clitest"
 	"ductor/internal/store"
+	"ductor/lang"
 	"ductor/orchestrator"
 	"ductor/orchestrator/conversation"
 )
@@ -241,10 +242,10 @@ func (a *agent) Accounts(_ context.Context, _ cli.Sandbox, agent cli.Agent) (all
 	return all
 }
 
-func (a *agent) CannotHold(cli.Agent, cli.Request) string { return "" }
+func (a *agent) CannotHold(cli.Agent, cli.Request) *cli.Failure { return nil }
 
-func (a *agent) Cannot(_ cli.Sandbox, _ cli.Agent, mode cli.PermissionMode) string {
-	return map[cli.PermissionMode]string{cli.Plan: "it has no plan mode"}[mode]
+func (a *agent) Cannot(_ cli.Sandbox, _ cli.Agent, mode cli.PermissionMode) lang.Message {
+	return map[cli.PermissionMode]lang.Message{cli.Plan: lang.Words("it has no plan mode")}[mode]
 }
 
 // setFields changes the settings of projects.

@@ -76,11 +76,11 @@ func TestWhatFollowsAFailureWithoutAsking(t *testing.T) {
 // neverAsks is a gateway whose agents run in no mode in which they must ask.
 type neverAsks struct{ orchestrator.Gateway }
 
-func (neverAsks) CannotHold(_ cli.Agent, req cli.Request) string {
+func (neverAsks) CannotHold(agent cli.Agent, req cli.Request) *cli.Failure {
 	if req.Permission == cli.Ask || req.Permission == cli.AcceptEdits {
-		return "it never asks"
+		return &cli.Failure{Kind: cli.NotRun, Agent: agent, Reason: "it never asks"}
 	}
-	return ""
+	return nil
 }
 
 // An agent that ductor cannot hold to the mode of the chat runs the prompt in another one that a user taps. The chat
@@ -88,8 +88,8 @@ func (neverAsks) CannotHold(_ cli.Agent, req cli.Request) string {
 func TestAButtonRunsThePromptInAnotherMode(t *testing.T) {
 	h := openFailing(t, cli.NotRun, nil, func(o *conversation.Options) { o.Gateway = neverAsks{o.Gateway} })
 	h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
-		if why := (neverAsks{}).CannotHold(who, req); why != "" {
-			return cli.Result{Err: cli.Failf(cli.NotRun, who, "%s", why)}
+		if f := (neverAsks{}).CannotHold(who, req); f != nil {
+			return cli.Result{Err: f}
 		}
 		return echo(ctx, who, req, emit)
 	}

@@ -21,7 +21,7 @@ import (
 func TestWhatTheAgentCannotDoIsSaid(t *testing.T) {
 	h := open(t)
 	p, err := h.Permissions(t.Context(), here)
-	if err != nil || p.Agent != "claude" || len(p.Cannot) != 1 || p.Cannot[cli.Plan] != "it has no plan mode" {
+	if err != nil || p.Agent != "claude" || len(p.Cannot) != 1 || p.Cannot[cli.Plan].String() != "it has no plan mode" {
 		t.Errorf("permissions are %+v, %v", p, err)
 	}
 }

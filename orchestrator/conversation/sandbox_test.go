@@ -210,7 +210,7 @@ func TestAnOrderMayAskForASandboxAndNeverLeavesOne(t *testing.T) {
 		{"off, here", policy{}, "off", "", ""},
 		{"off, without any policy", nil, "off", "", ""},
 		{"off, in a sandbox", policy{of: web}, "off", "",
-			"The agent failed: this task must run outside of a sandbox, but everything in its directory runs in one."},
+			"The agent failed: this task must run outside of a sandbox, but everything in its folder runs in one."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			h := openIn(t, newPath(t), t.TempDir(), tc.policy)

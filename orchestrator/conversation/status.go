@@ -8,6 +8,7 @@ import (
 
 	"ductor/cli"
 	"ductor/internal/secrets"
+	"ductor/lang"
 	"ductor/orchestrator"
 	"ductor/orchestrator/approval"
 	"ductor/orchestrator/sessions"
@@ -103,30 +104,22 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	lists := e.toolLists(conv, session.Dir)
 	p.Tools, p.OtherTools = conv.Tools, lists[:len(lists)-1]
 	if who, err := e.chooseAgent(ctx, conv, at); err == nil { // ignore the error, because the next turn reports it
-		p.Agent, p.Cannot = who.Agent, e.limits(at, who.Agent)
-		for mode := range p.Cannot {
-			if e.opts.Gateway.CannotHold(who.Agent, cli.Request{Sandbox: at, Permission: mode,
-				Accounts: conv.Settings.Accounts}) != "" {
+		p.Agent, p.Cannot = who.Agent, map[cli.PermissionMode]lang.Message{}
+		req := cli.Request{Sandbox: at, Accounts: conv.Settings.Accounts}
+		for _, mode := range cli.PermissionModes() {
+			why := e.opts.Gateway.Cannot(at, who.Agent, mode)
+			if why.IsZero() {
+				continue
+			}
+			p.Cannot[mode] = why
+			if req.Permission = mode; e.opts.Gateway.CannotHold(who.Agent, req) != nil {
 				p.Refused = append(p.Refused, mode)
 			}
 		}
-		p.Unheld = e.opts.Gateway.CannotHold(who.Agent, cli.Request{Sandbox: at, ToolLists: lists,
-			Accounts: conv.Settings.Accounts,
-			MaxTurns: e.boundsOf(conv, session.Dir).MaxTurns})
+		req.Permission, req.ToolLists, req.MaxTurns = "", lists, e.boundsOf(conv, session.Dir).MaxTurns
+		p.Unheld = e.opts.Gateway.CannotHold(who.Agent, req)
 	}
 	return p, nil
-}
-
-// limits explains which parts of the permission modes an agent does not support. It returns one sentence for each mode
-// that the agent does not fully support.
-func (e *Engine) limits(in cli.Sandbox, agent cli.Agent) map[cli.PermissionMode]string {
-	limits := map[cli.PermissionMode]string{}
-	for _, mode := range cli.PermissionModes() {
-		if why := e.opts.Gateway.Cannot(in, agent, mode); why != "" {
-			limits[mode] = why
-		}
-	}
-	return limits
 }
 
 // MenuNow implements menu.Service.

@@ -123,13 +123,14 @@ func (d *LoginDesk) logIn(life context.Context, of orchestrator.AgentEnv, way cl
 		d.tell(to, p.Text("turn.log-in-cancelled", name))
 	case d.o.Life.Err() == nil:
 		d.o.Log.Warn("log an agent in", "agent", of.Agent, "err", err)
-		d.tell(to, p.Text("turn.not-logged-in", name, reasonOf(err)))
+		d.tell(to, p.Text("turn.not-logged-in", name, reasonOf(p, err)))
 	}
 }
 
 // reasonOf returns the text of an error without the name of the agent, which the message already contains.
-func reasonOf(err error) string {
-	return cli.ShortLine(cmp.Or(cli.AsFailure("", err).Reason, err.Error()))
+func reasonOf(p lang.Printer, err error) string {
+	f := cli.AsFailure("", err)
+	return cli.ShortLine(cmp.Or(f.Why().In(p), f.Sentence(p)))
 }
 
 // tell sends a message, even if ductor is ending.
@@ -191,9 +192,9 @@ func (d *LoginDesk) UseToken(ctx context.Context, by orchestrator.Press, env orc
 			d.tell(by.Conversation, p.Text("turn.token-refused", name, way.Command))
 		case kept != nil:
 			d.o.Log.Error("store a token", "agent", agent, "err", kept)
-			d.tell(by.Conversation, p.Text("turn.not-logged-in", name, reasonOf(kept)))
+			d.tell(by.Conversation, p.Text("turn.not-logged-in", name, reasonOf(p, kept)))
 		case tried != nil:
-			d.tell(by.Conversation, p.Text("turn.token-unchecked", name, reasonOf(tried)))
+			d.tell(by.Conversation, p.Text("turn.token-unchecked", name, reasonOf(p, tried)))
 		default:
 			d.tell(by.Conversation, p.Text("turn.logged-in", name))
 		}

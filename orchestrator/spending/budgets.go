@@ -130,7 +130,7 @@ func (b *Budgets) Left(ctx context.Context, p lang.Printer, who Spender) (left f
 			return 0, err
 		}
 		if spent >= a.limit {
-			return 0, cli.Failf(cli.OverBudget, "", "%s", describe(p, a, spent))
+			return 0, &cli.Failure{Kind: cli.OverBudget, Reason: describe(p, a, spent)}
 		}
 		if rest := a.limit - spent; left == 0 || rest < left {
 			left = rest

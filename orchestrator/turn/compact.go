@@ -36,7 +36,7 @@ func (a *attempt) compact(run gatewayRun) cli.Result {
 	case result.Err != nil || result.Aborted || result.Detached:
 		return result
 	case !shortened: // the agent's text explains why it did not compact
-		result.Err = cli.Failf(cli.Refused, a.turn.Agent, "%s", cli.ShortLine(result.Text))
+		result.Err = &cli.Failure{Kind: cli.Refused, Agent: a.turn.Agent, Reason: cli.ShortLine(result.Text)}
 		return result
 	}
 	if now, err := r.opts.Gateway.Fill(a.ctx, a.turn.Agent, a.req, ""); err == nil && now.Used > 0 {

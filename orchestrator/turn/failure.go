@@ -248,14 +248,14 @@ func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 // the mode is not the reason why ductor did not run the agent. It omits bypass mode, which users must confirm.
 func (t *Turn) modeActions() (actions []orchestrator.Action) {
 	gateway, req := t.runner.opts.Gateway, t.start.Request
-	if !t.turn.Prompt.Rights.OfChat() || gateway.CannotHold(t.turn.Agent, req) == "" {
+	if !t.turn.Prompt.Rights.OfChat() || gateway.CannotHold(t.turn.Agent, req) == nil {
 		return nil
 	}
 	for _, mode := range cli.PermissionModes() {
 		if t.turn.Prompt.Rights.ModeIn(mode, "") != mode {
 			continue // the rights of the turn do not allow this mode
 		}
-		if req.Permission = mode; mode != cli.Bypass && gateway.CannotHold(t.turn.Agent, req) == "" {
+		if req.Permission = mode; mode != cli.Bypass && gateway.CannotHold(t.turn.Agent, req) == nil {
 			actions = append(actions, orchestrator.ActionMode(mode))
 		}
 	}

@@ -192,8 +192,8 @@ func (t *Turn) outcome(result cli.Result) orchestrator.Outcome {
 	case result.Err != nil:
 		failed := t.Failed(result.Err)
 		out.State, out.Failure, out.Recovery = failed.State, failed.Failure, failed.Recovery
-		t.runner.opts.Log.Warn("turn failed", "turn", t.turn.ID, "kind", result.Err.Kind, "reason", result.Err.Reason,
-			"code", result.Err.Code, "detail", result.Err.Detail)
+		t.runner.opts.Log.Warn("turn failed", "turn", t.turn.ID, "kind", result.Err.Kind,
+			"reason", result.Err.Why().String(), "code", result.Err.Code, "detail", result.Err.Detail)
 	}
 	return out
 }

@@ -4,7 +4,6 @@ package workplace
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -32,8 +31,8 @@ type Places struct {
 }
 
 var (
-	errNotOutside = errors.New("this task must run outside of a sandbox, but everything in its directory runs in one")
-	errNotInside  = errors.New("this task must run in a sandbox, but none is configured")
+	errNotOutside error = cli.Failf(cli.UnknownFailure, "", "failure.not-outside")
+	errNotInside  error = cli.Failf(cli.NoSandbox, "", "failure.not-inside")
 )
 
 // Sandbox returns the environment in which a conversation must work in a directory. wanted is Wants.Sandbox of an
@@ -51,20 +50,16 @@ func (p Places) Sandbox(conv orchestrator.ConversationID, dir, wanted string) (c
 	case wanted == orchestrator.SandboxOff:
 		return "", errNotOutside
 	case wanted != orchestrator.SandboxDocker || p.Sandboxes == nil:
-		return "", noSandbox(errNotInside)
+		return "", errNotInside
 	}
 	forced, err := p.Sandboxes.Forced(dir, conv)
-	if err == nil && forced == "" {
-		err = errNotInside
-	}
-	if err != nil {
-		return "", noSandbox(err)
+	switch {
+	case err != nil:
+		return "", &cli.Failure{Kind: cli.NoSandbox, Reason: err.Error(), Cause: err}
+	case forced == "":
+		return "", errNotInside
 	}
 	return forced, nil
-}
-
-func noSandbox(err error) *cli.Failure {
-	return &cli.Failure{Kind: cli.NoSandbox, Reason: err.Error(), Cause: err}
 }
 
 // DirOf returns the directory in which new sessions of a conversation work. It resolves the links in Links: if a
@@ -154,12 +149,17 @@ func (p Places) CheckDir(dir string) error {
 	if err == nil {
 		return nil
 	}
-	f := &cli.Failure{Kind: cli.NoDirectory, Reason: fmt.Sprintf("%s: %s", dir, err), Cause: err}
-	if leads := cli.RealPath(dir); leads != p.Real(dir) && leads != filepath.Clean(dir) {
-		f.Cause = &lang.Error{Kind: err, Explain: func(in lang.Printer) string {
-			return in.Text("failure.dir-replaced", dir, leads)
-		}}
-		f.Reason = f.Cause.Error()
+	f := &cli.Failure{Kind: cli.NoDirectory, Cause: err}
+	leads := cli.RealPath(dir)
+	switch {
+	case leads != p.Real(dir) && leads != filepath.Clean(dir):
+		f.Own = lang.NewMessage("failure.dir-replaced", dir, leads)
+	case errors.Is(err, orchestrator.ErrNotADir):
+		f.Own = lang.NewMessage("failure.dir-gone", dir)
+	case errors.Is(err, orchestrator.ErrOutsideRoot):
+		f.Own = lang.NewMessage("failure.dir-outside", dir)
+	default:
+		f.Own = lang.NewMessage("failure.dir-changed", dir)
 	}
 	return f
 }

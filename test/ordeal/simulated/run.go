@@ -281,7 +281,7 @@ func (r *run) readAt(p []byte, at int64, gone <-chan struct{}) (int, error) {
 		}
 		switch {
 		case at < freed:
-			return 0, &cli.LostOutput{From: at, To: freed, Reason: "it was forgotten"}
+			return 0, &cli.LostOutput{From: at, To: freed}
 		case n > 0:
 			return n, nil
 		case ended:
