@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"ductor/bot"
+	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/internal/sim/telegram"
@@ -312,7 +313,7 @@ func TestModelMenu(t *testing.T) {
 			t.Errorf("calls %q", calls)
 		}
 		// This press was in flight when the last one was handled.
-		tap := h.ann.TapData(done, efforts.Keyboard[0][0].Data)
+		tap := h.ann.TapEarly(efforts, efforts.Keyboard[0][0].Data)
 		if a, err := tap.Answer(t.Context()); err != nil || !strings.Contains(a.Text, "expired") {
 			t.Errorf("answer %q, %v", a.Text, err)
 		}
@@ -340,8 +341,20 @@ func TestTurnButtons(t *testing.T) {
 		h.desk.SetQueued("t1")
 		h.serve(t)
 		notice := h.notice(t, "pick")
+		client, err := tgapi.NewClient(tgapi.ClientOptions{
+			Token: h.opts.Token, APIBase: h.opts.APIBase, Transport: h.opts.Transport,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 		press := func(data string) string {
 			t.Helper()
+			if data != "" {
+				k := tgapi.Keyboard{{{Text: "x", Data: data}}}
+				if err := client.EditKeyboard(t.Context(), 7, int(notice.ID), k); err != nil {
+					t.Fatal(err)
+				}
+			}
 			a, err := h.ann.TapData(notice, data).Answer(t.Context())
 			if err != nil {
 				t.Fatal(err)

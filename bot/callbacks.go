@@ -75,6 +75,7 @@ type callbacks struct {
 	log      *slog.Logger
 	queue    *queueCards
 	menus    *menu.Menus
+	store    orchestrator.MessageStore
 	buttons  map[string]button // buttons by their action
 }
 
@@ -114,7 +115,7 @@ func onMessage(
 
 // pressChanges handles a button of package changes.
 func (s screens) pressChanges(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
-	return s.changes.Press(ctx, p.By, tgapi.Pressed{Message: p.Message, Buttons: p.Buttons}, what)
+	return s.changes.Press(ctx, p.By, tgapi.Pressed{Message: p.Editable, Buttons: p.Buttons}, what)
 }
 
 // inChat returns a pressFunc for a handler that does not need the user, because all users of a chat have the same
@@ -140,18 +141,22 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		return
 	}
 	a, err := tgapi.Stale(say), error(nil)
-	if known {
-		a, err = b.act(ctx, p, what)
+	if known && (p.Buttons == nil || p.Buttons.Has(p.Data)) {
+		p.Editable, err = card.Editable(ctx, c.store, p.By, p.Pressed(), what)
+		if err == nil {
+			a, err = b.act(ctx, p, what)
+		}
 	}
 	switch {
 	case errors.Is(err, orchestrator.ErrShutdown):
 		return // the update is still stored, so the next process handles it
 	case err != nil:
 		a.Text = c.refusal(p, err)
-	case a.Formatted.Text != "":
-		c.feedback.EditRich(p.By.Conversation, p.Message, a.Formatted, a.Edit.Keyboard)
-	default:
-		c.edit(p, a.Edit)
+	case a.Shown().Text == "":
+	case p.Editable != 0:
+		c.feedback.EditRich(p.By.Conversation, p.Editable, a.Shown(), a.Edit.Keyboard)
+	case a.Text == "": // without a new message, the user would see no effect
+		a.Messages = append(a.Messages, message.ComposePage(p.By.Conversation, a))
 	}
 	if a.Instead != nil {
 		c.replace(p, *a.Instead)
@@ -160,14 +165,12 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	c.feedback.Answer(ctx, p.Query, a.Text)
 }
 
+func (c *callbacks) unbutton(p updates.Press) { c.feedback.Unbutton(p.By.Conversation, p.Editable) }
+
 // replace replaces the pressed button by another one, or removes it.
 func (c *callbacks) replace(p updates.Press, by tgapi.Button) {
-	switch {
-	case p.Buttons == nil:
-	case by == (tgapi.Button{}):
-		c.feedback.Rebutton(p.By.Conversation, p.Message, p.Buttons.Without(p.Data))
-	default:
-		c.feedback.Rebutton(p.By.Conversation, p.Message, p.Buttons.Replaced(p.Data, by))
+	if p.Buttons != nil {
+		c.feedback.Rebutton(p.By.Conversation, p.Editable, p.Buttons.Replaced(p.Data, by))
 	}
 }
 
@@ -176,7 +179,7 @@ func (c *callbacks) refusal(p updates.Press, err error) string {
 	say := c.lang.Of(p.By.Conversation.Chat)
 	switch {
 	case errors.Is(err, orchestrator.ErrRepeated):
-		c.feedback.Unbutton(p.By.Conversation, p.Message)
+		c.unbutton(p)
 		return say.Text("bot.again-already")
 	case errors.Is(err, orchestrator.ErrJobsFull):
 		return say.Text("bot.jobs-full")
@@ -198,7 +201,7 @@ func (c *callbacks) refusal(p updates.Press, err error) string {
 
 // decide handles a button below an approval or a question.
 func decide(ctx context.Context, s *approval.Screen, p updates.Press, what string) (a tgapi.Answer, err error) {
-	text, full, err := s.Press(ctx, approval.Press{By: p.By, Message: p.Message}, what)
+	text, full, err := s.Press(ctx, approval.Press{By: p.By, Message: p.Editable}, what)
 	for _, part := range full {
 		a.Messages = append(a.Messages, message.Compose(p.By.Conversation, message.Content{
 			Text: part, ReplyTo: p.Message,
@@ -217,7 +220,7 @@ func (c *callbacks) cancel(ctx context.Context, p updates.Press, turn cli.TurnID
 	case cancelled:
 		return say.Text("common.cancelled"), nil
 	}
-	c.feedback.Unbutton(p.By.Conversation, p.Message)
+	c.unbutton(p)
 	return say.Text("bot.cancel-too-late"), nil
 }
 
@@ -235,10 +238,10 @@ func (c *callbacks) stop(ctx context.Context, p updates.Press, turn cli.TurnID) 
 func (c *callbacks) menu(ctx context.Context, p updates.Press, action, data string) (tgapi.Answer, error) {
 	a, err := c.menus.Press(ctx, p.By, action, data)
 	if a.Expired {
-		c.feedback.Unbutton(p.By.Conversation, p.Message)
+		c.unbutton(p)
 	}
-	if err != nil {
-		c.edit(p, a.Edit)
+	if err != nil && a.Edit.Text != "" {
+		c.feedback.Edit(p.By.Conversation, p.Editable, a.Edit.Text, a.Edit.Keyboard)
 	}
 	return a.Answer, err
 }
@@ -248,14 +251,7 @@ func (c *callbacks) display(ctx context.Context, s *display.Screen, p updates.Pr
 	what string) (tgapi.Answer, error) {
 	text, err := s.Press(ctx, p.By.Conversation, what)
 	if err == nil {
-		c.feedback.Unbutton(p.By.Conversation, p.Message)
+		c.unbutton(p)
 	}
 	return tgapi.Answer{Text: text}, err
-}
-
-// edit changes the message that contains the pressed button. It does nothing if the page is empty.
-func (c *callbacks) edit(p updates.Press, page tgapi.Page) {
-	if page.Text != "" {
-		c.feedback.Edit(p.By.Conversation, p.Message, page.Text, page.Keyboard)
-	}
 }

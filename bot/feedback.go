@@ -15,7 +15,8 @@ import (
 )
 
 // feedback makes requests that users can do without: edits, reactions and similar hints. The requests are not stored,
-// so they may get lost. All methods except Answer return before the request is made.
+// so they may get lost. All methods except Answer return before the request is made. Edit, EditRich, Unbutton and
+// Rebutton do nothing if the message is 0.
 type feedback interface {
 	// React adds an emoji reaction to a user's message after a delay. It adds none if the bot sends something else to
 	// the chat during the delay.
@@ -93,6 +94,9 @@ func (v *outboxFeedback) Edit(id orchestrator.ConversationID, message int, text 
 }
 
 func (v *outboxFeedback) EditRich(id orchestrator.ConversationID, message int, t render.Text, k tgapi.Keyboard) {
+	if message == 0 {
+		return
+	}
 	// This edit sets the buttons too, so a waiting request to remove them is no longer needed.
 	v.out.Retract(outbox.ChatOf(id.Chat), unbuttonKey(message))
 	v.out.Go(context.Background(), outbox.Call{
@@ -109,6 +113,9 @@ func (v *outboxFeedback) Unbutton(id orchestrator.ConversationID, message int) {
 }
 
 func (v *outboxFeedback) Rebutton(id orchestrator.ConversationID, message int, k tgapi.Keyboard) {
+	if message == 0 {
+		return
+	}
 	v.out.Go(context.Background(), outbox.Call{
 		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited, Idempotent: true,
 		Key: unbuttonKey(message),

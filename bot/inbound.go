@@ -128,7 +128,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	h.commands.table = commandTable(h.commands)
 	h.callbacks = &callbacks{
 		desk: p.desk, finisher: f, feedback: p.feedback, lang: o.Lang, log: o.Log, queue: p.chat.queue, menus: menus,
-		buttons: all.buttons(o.Lang),
+		store: p.opts.Journal, buttons: all.buttons(o.Lang),
 	}
 	h.callbacks.register(p, h.transcripts, h.restarts)
 	h.callbacks.buttons[tgapi.LogInAction] = button{orchestrator.ChangeSettings, onScreen(h.logins.Press)}

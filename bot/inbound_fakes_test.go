@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -66,19 +67,25 @@ func (v *voiceFake) Answer(_ context.Context, query, text string) {
 func (v *voiceFake) Edit(_ orchestrator.ConversationID, message int, text string, k tgapi.Keyboard) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.edits = append(v.edits, fakeNotice{text, k, message})
+	if message != 0 {
+		v.edits = append(v.edits, fakeNotice{text, k, message})
+	}
 }
 
 func (v *voiceFake) Unbutton(id orchestrator.ConversationID, message int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.signs = append(v.signs, fmt.Sprintf("unbutton %s %d", id.Key(), message))
+	if message != 0 {
+		v.signs = append(v.signs, fmt.Sprintf("unbutton %s %d", id.Key(), message))
+	}
 }
 
 func (v *voiceFake) Rebutton(id orchestrator.ConversationID, message int, _ tgapi.Keyboard) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.signs = append(v.signs, fmt.Sprintf("rebutton %s %d", id.Key(), message))
+	if message != 0 {
+		v.signs = append(v.signs, fmt.Sprintf("rebutton %s %d", id.Key(), message))
+	}
 }
 
 func (v *voiceFake) Remove(id orchestrator.ConversationID, message int) {
@@ -227,11 +234,17 @@ func inGroup() map[string]any {
 	return map[string]any{"chat": map[string]any{"id": group, "type": "supergroup", "title": "Team"}}
 }
 
-// press returns a press by the owner in the private chat.
-func (r *inboundRig) press(data string, message int) map[string]any {
+// press returns a press by the owner in the private chat. fields override the fields of the message with the button.
+func (r *inboundRig) press(data string, message int, fields ...map[string]any) map[string]any {
+	m := map[string]any{
+		"message_id": message, "date": 1, "chat": map[string]any{"id": owner, "type": "private"},
+		"reply_markup": json.RawMessage(`{"inline_keyboard": [[{"text": "x", "callback_data": "` + data + `"}]]}`),
+	}
+	for _, f := range fields {
+		maps.Copy(m, f)
+	}
 	return map[string]any{"callback_query": map[string]any{
-		"id": "q", "from": map[string]any{"id": owner, "first_name": "Ann"}, "data": data,
-		"message": map[string]any{"message_id": message, "date": 1, "chat": map[string]any{"id": owner, "type": "private"}},
+		"id": "q", "from": map[string]any{"id": owner, "first_name": "Ann"}, "data": data, "message": m,
 	}}
 }
 

@@ -63,8 +63,8 @@ func TestTheModelMenuFillsIn(t *testing.T) {
 }
 
 // pressIn returns a press by a user in a group.
-func (r *inboundRig) pressIn(chat, person int64, data string) map[string]any {
-	p := r.press(data, 9)
+func (r *inboundRig) pressIn(chat, person int64, data string, fields ...map[string]any) map[string]any {
+	p := r.press(data, 9, fields...)
 	q := p["callback_query"].(map[string]any)
 	q["from"] = map[string]any{"id": person, "first_name": "Bob"}
 	q["message"].(map[string]any)["chat"] = map[string]any{"id": chat, "type": "supergroup"}

@@ -52,7 +52,7 @@ const pastKept = 256
 func (q *queueCards) openLocked(t orchestrator.Turn) *queueCard {
 	c := &queueCard{turn: t}
 	c.message = q.messages.Open(message.Spec{
-		Key: "queued/" + string(t.ID), Turn: t.ID, To: t.Prompt.Conversation, Delay: updates.ReceiptDelay,
+		Key: card.QueuedKey(t.ID), Turn: t.ID, To: t.Prompt.Conversation, Delay: updates.ReceiptDelay,
 		Content: func(context.Context) (message.Content, error) {
 			q.mu.Lock()
 			defer q.mu.Unlock()

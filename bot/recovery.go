@@ -95,7 +95,7 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 	// Remove the buttons only if the action created a new turn. If the action runs the old turn again, this turn may
 	// already have ended again, and its message may have new buttons.
 	if receipt.Turn != turn {
-		c.feedback.Unbutton(p.By.Conversation, p.Message)
+		c.unbutton(p)
 	}
 	switch {
 	case what == orchestrator.ActionDrop:

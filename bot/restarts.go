@@ -110,14 +110,14 @@ func (r *restarts) press(ctx context.Context, p updates.Press, turn cli.TurnID) 
 		if err := r.save(ctx, turn, editedPrompt{Text: e.Text}); err != nil {
 			return "", err
 		}
-		r.feedback.Edit(p.By.Conversation, p.Message, say.Text("bot.ended-before"), nil)
+		r.feedback.Edit(p.By.Conversation, p.Editable, say.Text("bot.ended-before"), nil)
 		return say.Text("bot.too-late-ended"), nil
 	case errors.Is(err, orchestrator.ErrRepeated):
 		return say.Text("bot.started-over-already"), nil
 	case err != nil:
 		return "", err
 	}
-	r.feedback.Edit(p.By.Conversation, p.Message, say.Text("bot.started-over"), nil)
+	r.feedback.Edit(p.By.Conversation, p.Editable, say.Text("bot.started-over"), nil)
 	return say.Text("bot.starting-over"), nil
 }
 
@@ -137,7 +137,7 @@ func (r *restarts) keep(ctx context.Context, p updates.Press, turn cli.TurnID) (
 			return "", err
 		}
 	}
-	r.feedback.Edit(p.By.Conversation, p.Message, say.Text("bot.runs-on"), nil)
+	r.feedback.Edit(p.By.Conversation, p.Editable, say.Text("bot.runs-on"), nil)
 	return "", nil
 }
 

@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
+	"ductor/cli"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -61,6 +63,143 @@ func TestAViewerChangesNothing(t *testing.T) {
 				t.Errorf("a viewer did %q by %q, %q, %q", calls, data, command, prompt)
 			}
 		})
+	})
+}
+
+// TestAttackAMessageWithoutTheButton: no press of a user without the right to change settings edits a message that may
+// not have the pressed button. A modified client can name any message and send any data.
+func TestAttackAMessageWithoutTheButton(t *testing.T) {
+	const member = 8
+	turn := strings.Repeat("1", 36)
+	for _, role := range append(orchestrator.UserRoles(), orchestrator.RoleMember) {
+		for _, key := range []string{"approval/a", "card/" + turn + "/0", "queued/" + turn, "notice/x"} {
+			for shown, fields := range shownWithoutButton() {
+				inbound(t, func(t *testing.T, r *inboundRig) {
+					if key != "approval/a" && role.May(orchestrator.ChangeSettings) {
+						return
+					}
+					r.configure(func(o *updates.RouterOptions) {
+						setPolicy(o, admitAll)
+						if role != orchestrator.RoleMember {
+							o.Allow.Users = orchestrator.Roster{member: role}
+						}
+					})
+					if err := r.journal.SaveMessage(t.Context(), orchestrator.Message{
+						Key: key, Turn: cli.TurnID(turn), Conversation: orchestrator.ConversationID{Chat: group},
+						State: orchestrator.Sent, ID: 9,
+					}); err != nil {
+						t.Fatal(err)
+					}
+					r.answerEachPress()
+					for action := range r.handlers.callbacks.buttons {
+						for _, data := range []string{":" + turn, ":x:" + turn, ":l::n0 words", ":s9"} {
+							before := len(r.voice.answers)
+							r.send(r.pressIn(group, member, action+data, fields))
+							synctest.Wait()
+							if n := len(r.voice.answers) - before; n != 1 {
+								t.Errorf("%s: %q has %d answers", role, action+data, n)
+							}
+						}
+					}
+					if edited := fmt.Sprint(r.voice.Signs(), r.voice.edits); edited != "[] []" {
+						t.Errorf("a %s edited the message %s (%s): %s", role, key, shown, edited)
+					}
+				})
+			}
+		}
+	}
+}
+
+// shownWithoutButton returns fields of a message in a press, for each way in which Telegram sends a message without the
+// pressed button.
+func shownWithoutButton() map[string]map[string]any {
+	other := []map[string]any{{"text": "x", "callback_data": "other"}}
+	return map[string]map[string]any{
+		"unreadable":    {"date": 0, "reply_markup": nil},
+		"no buttons":    {"reply_markup": nil},
+		"other buttons": {"reply_markup": map[string]any{"inline_keyboard": []any{other}}},
+	}
+}
+
+// answerEachPress replaces the handlers of all buttons by one that edits the message in every way.
+func (r *inboundRig) answerEachPress() {
+	for action, b := range r.handlers.callbacks.buttons {
+		b.act = func(_ context.Context, p updates.Press, _ string) (tgapi.Answer, error) {
+			r.desk.note("%s", "press "+p.Data)
+			r.voice.Unbutton(p.By.Conversation, p.Editable)
+			return tgapi.Answer{Edit: tgapi.Page{Text: "edited"}, Instead: &tgapi.Button{}}, nil
+		}
+		r.handlers.callbacks.buttons[action] = b
+	}
+}
+
+// TestAButtonOfAMessageThatTheBotCannotRead: a button of each kind works below a message of which Telegram shows the
+// bot no buttons, but only a message of the button's turn is edited. Other pages are new messages.
+func TestAButtonOfAMessageThatTheBotCannotRead(t *testing.T) {
+	const turn = "0197a3c0-0000-7000-8000-000000000001"
+	offered := func(a orchestrator.Action) string { return turnButtons{}.choice(turn, a, orchestrator.Recovery{}).Data }
+	for name, c := range map[string]struct {
+		data, key string
+		edits     bool
+	}{
+		"page of sessions":   {"S:o:0197a3c0:", "notice/x", false},
+		"page of jobs":       {"j:o:chat/one:", "notice/x", false},
+		"project":            {"G:o:abc", "notice/x", false},
+		"Runs at":            {actNotAt + ":" + turn, "notice/x", false},
+		"start over":         {actRestart + ":" + turn, "notice/x", false},
+		"keep running":       {actKeep + ":" + turn, "notice/x", false},
+		"account":            {offered(orchestrator.ActionAccount("claude/work")), "card/" + turn + "/0", true},
+		"mode":               {offered(orchestrator.ActionMode(cli.Auto)), "card/" + turn + "/0", true},
+		"run again":          {actAgain + ":" + turn, "card/" + turn + "/1", true},
+		"cancel":             {actCancel + ":" + turn, "queued/" + turn, true},
+		"transcript":         {"V:s500", "transcript/7/500", false},
+		"consult":            {"Q:a:x1", "question/7/0/x1", false},
+		"approval":           {"a:abc:nonce:d", "approval/abc", false},
+		"changes":            {"U:u:" + turn, "notice/x", false},
+		"card without a row": {actShow + ":" + turn, "", false},
+		"card of another":    {actShow + ":" + turn, "card/other/0", false},
+	} {
+		for shown, fields := range shownWithoutButton() {
+			inbound(t, func(t *testing.T, r *inboundRig) {
+				if c.key != "" {
+					if err := r.journal.SaveMessage(t.Context(), orchestrator.Message{
+						Key: c.key, Turn: turn, Conversation: orchestrator.ConversationID{Chat: owner},
+						State: orchestrator.Sent, ID: 9,
+					}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				r.answerEachPress()
+				r.send(r.press(c.data, 9, fields))
+				synctest.Wait()
+				refused := shown == "other buttons"
+				if did := len(r.desk.Calls()) == 1; did == refused {
+					t.Errorf("%s, %s: did %q", name, shown, r.desk.Calls())
+				}
+				if edited := len(r.voice.Signs())+len(r.voice.edits) > 0; edited != (c.edits && !refused) {
+					t.Errorf("%s, %s: %q, %v", name, shown, r.voice.Signs(), r.voice.edits)
+				}
+				posted := strings.Contains(strings.Join(r.journal.Said(), "\n"), "edited")
+				if posted != (!c.edits && !refused) {
+					t.Errorf("%s, %s: posts %q", name, shown, r.journal.Said())
+				}
+			})
+		}
+	}
+}
+
+// TestACronPageThatTheBotCannotRead: the pages of a job follow as new messages.
+func TestACronPageThatTheBotCannotRead(t *testing.T) {
+	withJobs(t, func(t *testing.T, r *inboundRig, _ *jobsFake) {
+		r.send(r.text("/cron"))
+		synctest.Wait()
+		open := r.journal.lastNotice(t).Keyboard[0][0].Data
+		r.send(r.press(open, 9, shownWithoutButton()["unreadable"]))
+		synctest.Wait()
+		page := r.journal.lastNotice(t)
+		if !slices.Contains(buttonNames(page.Keyboard), "✏️ Edit") || len(r.voice.edits) > 0 {
+			t.Errorf("the page is %+v, %v", page, r.voice.edits)
+		}
 	})
 }
 

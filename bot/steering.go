@@ -55,7 +55,7 @@ func (c *callbacks) steer(ctx context.Context, p updates.Press, turn cli.TurnID)
 	case errors.Is(err, orchestrator.ErrSteerUnknown):
 		return say.Text("bot.steer-unknown"), nil
 	case errors.Is(err, orchestrator.ErrNotWaiting):
-		c.feedback.Unbutton(p.By.Conversation, p.Message)
+		c.unbutton(p)
 		return say.Text("bot.too-late"), nil
 	}
 	return "", err
@@ -69,7 +69,7 @@ func (c *callbacks) interrupt(ctx context.Context, p updates.Press, turn cli.Tur
 		c.queue.promote(p.By.Conversation, turn)
 		return say.Text("bot.interrupted"), nil
 	case errors.Is(err, orchestrator.ErrNotWaiting):
-		c.feedback.Unbutton(p.By.Conversation, p.Message)
+		c.unbutton(p)
 		return say.Text("bot.too-late"), nil
 	}
 	return "", err
@@ -79,6 +79,6 @@ func (c *callbacks) show(ctx context.Context, p updates.Press, turn cli.TurnID) 
 	if err := c.desk.ShowAgain(ctx, turn, p.By); err != nil {
 		return "", err
 	}
-	c.feedback.Unbutton(p.By.Conversation, p.Message)
+	c.unbutton(p)
 	return "", nil
 }

@@ -64,10 +64,12 @@ const (
 	ReachTool Reach = "tool"
 )
 
-// targetFields lists the input fields in which agents name commands, directories, files and rights.
+// targetFields lists the input fields, at any depth, in which agents and MCP servers name commands, directories, files
+// and rights.
 func targetFields() []string {
 	return []string{
-		"command", "cwd", "workdir", "permissions", "grantRoot", "additionalPermissions", "networkApprovalContext",
+		"command", "cmd", "commandLine", "command_line", "script", "argv", "cwd", "workdir",
+		"permissions", "grantRoot", "additionalPermissions", "networkApprovalContext",
 		"file_path", "notebook_path", "path", "paths", "fileName", "resolvedPath", "fileEdits",
 	}
 }
@@ -90,11 +92,11 @@ func EffectOf(input json.RawMessage, dir string, usualValues map[string]any) Eff
 		return e
 	}
 	e.Reach = ReachTool
+	if namesTarget(fields) {
+		e.Reach = ReachExact
+	}
 	alone := true
 	for name, value := range fields {
-		if slices.Contains(targetFields(), name) {
-			e.Reach = ReachExact
-		}
 		switch name {
 		case "command", "description", "timeout", "reason":
 		case "cwd", "workdir":
@@ -114,6 +116,22 @@ func EffectOf(input json.RawMessage, dir string, usualValues map[string]any) Eff
 	return e
 }
 
+// namesTarget reports whether a JSON value has one of targetFields with a value, at any depth. Codex, for example,
+// wraps the arguments of a tool in other fields.
+func namesTarget(value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, inner := range value {
+			if inner != nil && slices.Contains(targetFields(), name) || namesTarget(inner) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(value, namesTarget)
+	}
+	return false
+}
+
 // HasOnlyFields reports whether an input is an object whose fields are all in names. It returns false if a field occurs
 // twice. It ignores fields that are null or only identify the request.
 func HasOnlyFields(input json.RawMessage, names ...string) bool {
@@ -125,11 +143,12 @@ func HasOnlyFields(input json.RawMessage, names ...string) bool {
 }
 
 // effectiveFields returns the fields of an input, without null values and without those fields that only identify the
-// request. It returns false if the input is not an object or repeats a field.
+// request. It returns false if the input is not an object, repeats a field, or exceeds a limit of Leaves.
 func effectiveFields(input json.RawMessage) (map[string]any, bool) {
 	said := map[string]bool{}
 	for _, l := range Leaves(input) {
-		if said[l.Name] {
+		whole := l.Name == wholeInputName && l.Value == string(input) && !l.Unset
+		if said[l.Name] || whole {
 			return nil, false
 		}
 		said[l.Name] = true

@@ -20,6 +20,8 @@ func readOutput(text string) {
 	Hunks(text)
 	DiffMakes(text, text[:len(text)/2], text)
 	_ = OwnWords(text)
+	ShellCommands(text)
+	ClaudeCommands(text)
 	HasWord(text, "sudo")
 	quoted, err := json.Marshal(text)
 	if err != nil {
@@ -30,6 +32,7 @@ func readOutput(text string) {
 		Reading{Dir: "/d"}.Fields(input)
 		Names([]string{"/d/x"}, "/d", input)
 		OwnTitle(input)
+		ApprovalAsked{Input: input}.LeadsElsewhere("/d")
 		PlainJSON(input)
 	}
 }

@@ -42,10 +42,11 @@ type ProjectReader interface {
 	// agent starts.
 	//
 	// The extension of a file determines what ductor shows to users:
-	//   - JSON: every value
+	//   - JSON: every value, or the text if it has comments
 	//   - Markdown: the front matter, and the commands within the text
 	//   - .env: the names of all variables, and the values of those that are known to affect an agent or its runtime
-	//   - TOML: the text
+	//   - TOML, YAML, rules, and each file that the list names itself: the text
+	//   - all others, such as scripts, pictures, licences and keys: a hash
 	ProjectFiles() []string
 }
 
@@ -262,7 +263,7 @@ func (r *projectReading) read(at string, files []string) {
 		if name, all := strings.CutSuffix(name, "/"); all {
 			r.below(root, name)
 		} else {
-			r.file(root, name)
+			r.file(root, name, true)
 		}
 	}
 }
@@ -296,7 +297,7 @@ func (r *projectReading) shown(at, name string) string {
 // below reads all files below a directory. It does not enter linked directories.
 func (r *projectReading) below(root *os.Root, dir string) {
 	if _, err := root.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		r.file(root, dir) // does nothing if dir is missing, and reports a broken link
+		r.file(root, dir, false) // does nothing if dir is missing, and reports a broken link
 		return
 	}
 	// WalkDir itself returns no error, because the callback handles all errors.
@@ -307,13 +308,13 @@ func (r *projectReading) below(root *os.Root, dir string) {
 		case r.count > projectFileCount:
 			return fs.SkipAll
 		case !d.IsDir():
-			r.file(root, name)
+			r.file(root, name, false)
 		}
 		return nil
 	})
 }
 
-func (r *projectReading) file(root *os.Root, name string) {
+func (r *projectReading) file(root *os.Root, name string, named bool) {
 	shown := r.shown(root.Name(), name)
 	text, err := readProjectFile(root, name)
 	switch {
@@ -331,19 +332,20 @@ func (r *projectReading) file(root *os.Root, name string) {
 		r.lack(fmt.Sprintf("the settings: there are more than %d files", projectFileCount))
 		return
 	}
-	if server := serverLikeOwn(text, path.Ext(name)); server != "" {
+	extension := projectExtension(name)
+	if server := serverLikeOwn(text, extension); server != "" {
 		r.lack(shown)
 		r.fields = append(r.fields, Field{Name: shown, Value: "rename the MCP server " + server +
 			": an agent could confuse its tools with ductor's own"})
 	}
-	for _, l := range projectLeaves(text, path.Ext(name)) {
+	for _, l := range projectLeaves(text, name, named) {
 		if r.bytes += len(l.Name) + len(l.Value); r.bytes > projectShownBytes {
 			r.lack("the settings: they are too long")
 			return
 		}
 		r.fields = append(r.fields, Field{Name: strings.TrimSuffix(shown+": "+l.Name, ": "), Value: l.Value})
 	}
-	if marks := envMarks(text); path.Ext(name) == ".env" && marks != "" {
+	if marks := envMarks(text); extension == ".env" && marks != "" {
 		r.fields = append(r.fields, Field{Name: shown + envMarksSuffix, Value: marks, Weight: LabelField})
 	}
 }

@@ -55,7 +55,8 @@ func TestWhatAProjectSets(t *testing.T) {
 			".agent/roles/x/code.md": "```sh\nls\n```",
 		}, want: []string{
 			".agent/roles/none.md=33 bytes, sha256 " + sumOf("allowed-tools: of no front matter"),
-			".agent/roles/wide.md: allowed-tools=Bash(*)", ".agent/roles/wide.md: name=wide", ".agent/roles/wide.md: runs=now !`make` it", ".agent/roles/wide.md: runs=rm x",
+			".agent/roles/wide.md: allowed-tools=Bash(*)", ".agent/roles/wide.md: name=wide", ".agent/roles/wide.md: runs=make",
+			".agent/roles/wide.md: runs=rm x",
 			".agent/roles/wide.md=79 bytes, sha256 " + sumOf("---\nname: wide\nallowed-tools: Bash(*)\n---\ntext\nnow !`make` it\n```!\nrm x\n```\nend"),
 			".agent/roles/x/code.md=12 bytes, sha256 " + sumOf("```sh\nls\n```"),
 		}},
@@ -188,6 +189,128 @@ func TestAGitFileThatLeadsElsewhere(t *testing.T) {
 		if diff := cmp.Diff(tt.want, fields); diff != "" || missing != tt.missing {
 			t.Errorf("%s: missing %q, want %q; %s", tt.name, missing, tt.missing, diff)
 		}
+	}
+}
+
+// A repository cannot hide commands from its card by writing them in a form that only the agent understands.
+func TestAttackCommandsThatACardDoesNotList(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want []string // all of the text for nil
+	}{
+		{"no `command` and no ! `command`, only ```code```", []string{}},
+		{"Now: !`git status` and\n```!\nrm -rf build\nls\n```\nnot `this`", []string{"git status", "rm -rf build\nls"}},
+		{"Status: !`git status\nsh .cache/x`", []string{"git status\nsh .cache/x"}},
+		{"Look ```!\nsh .cache/x\n```\nend", []string{"sh .cache/x"}},
+		{"```! sh .cache/x ```\nls\n", []string{"sh .cache/x"}},
+		{"Of Qwen: !{sh -c '{ a; }; b'} end", []string{"sh -c '{ a; }; b'"}},
+		{"---\nx: !`in front matter`\n---\n", []string{"in front matter"}},
+		{"!`git status\n", nil},
+		{"```!\nls\n", nil},
+		{"!{ls", nil},
+		{"!``sh x``", nil},
+		{"!`a ```! sh x ``` `", nil},
+		{"!`a```!\nsh x\n```", nil},
+		{"```!`sh x` ```", nil},
+		{"```!\nls\n!`sh x`\n```", nil},
+		{"!{a !`sh x`}", nil},
+	} {
+		if tt.want == nil {
+			tt.want = []string{tt.text}
+		}
+		fields, missing := ReadProject(tree(t, map[string]string{"x.MD": tt.text}), "/home/none", []string{"x.MD"})
+		got := []string{}
+		for _, f := range fields {
+			if f.Name == "x.MD: runs" {
+				got = append(got, f.Value)
+			}
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" || missing != "" {
+			t.Errorf("%q: missing %q; %s", tt.text, missing, diff)
+		}
+	}
+}
+
+// Claude runs no commands in braces, so its skills do not show them as commands.
+func TestCommandsOfClaude(t *testing.T) {
+	const text = "Write html!{<p>} in Rust, see !`git status`."
+	if diff := cmp.Diff([]string{"git status"}, ClaudeCommands(text)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"<p>", "git status"}, ShellCommands(text)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A repository cannot hide settings from its card by the name of their file, or by bytes that an agent skips. Files
+// that take effect only if a setting names them have no more than a hash, and so have files with secrets.
+func TestAttackSettingsThatACardHashes(t *testing.T) {
+	const yaml, script, broken = "x:\n  command: evil # why", "#!/bin/sh\nevil", "x: evil # \xff"
+	hash := func(text string) string { return fmt.Sprintf("%d bytes, sha256 %s", len(text), sumOf(text)) }
+	for _, tt := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"a.jsonc", "{} // why", []string{"a.jsonc={} // why"}},
+		{"a.jsonc", `{"x": ["evil"]}`, []string{"a.jsonc: x[0]=evil"}},
+		{"a.JSON", `{"x": ["evil"]}`, []string{"a.JSON: x[0]=evil"}},
+		{"a.yaml", yaml, []string{"a.yaml=" + yaml}},
+		{"a.yml", yaml, []string{"a.yml=" + yaml}},
+		{"a.toml", yaml, []string{"a.toml=" + yaml}},
+		{"a.rules", yaml, []string{"a.rules=" + yaml}},
+		{"a.md", "\n---\nhooks: x\n---\n", []string{"a.md: hooks=x", "a.md=" + hash("\n---\nhooks: x\n---\n")}},
+		{"a.yaml", broken, []string{"a.yaml=x: evil # \ufffd", "a.yaml=" + hash(broken)}},
+		{"credentials.json", `{"x": ["evil"]}`, []string{"credentials.json: x[0]=evil"}},
+		{"a.sh", script, []string{"a.sh=" + hash(script)}},
+		{"hook", script, []string{"hook=" + hash(script)}},
+		{"a.PNG", broken, []string{"a.PNG=" + hash(broken)}},
+		{"LICENSE.txt", yaml, []string{"LICENSE.txt=" + hash(yaml)}},
+		{"a.svg", yaml, []string{"a.svg=" + hash(yaml)}},
+		{"uv.lock", yaml, []string{"uv.lock=" + hash(yaml)}},
+		{".env.local", yaml, []string{".env.local=" + hash(yaml)}},
+		{".npmrc", yaml, []string{".npmrc=" + hash(yaml)}},
+		{"key.pem", yaml, []string{"key.pem=" + hash(yaml)}},
+		{"credentials.yaml", yaml, []string{"credentials.yaml=" + hash(yaml)}},
+	} {
+		dir := tree(t, map[string]string{".agent/" + tt.name: tt.text})
+		fields, missing := ReadProject(dir, "/home/none", []string{".agent/"})
+		var got []string
+		for _, f := range fields {
+			got = append(got, strings.TrimPrefix(f.Name, ".agent/")+"="+f.Value)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" || missing != "" {
+			t.Errorf("%s: missing %q; %s", tt.name, missing, diff)
+		}
+	}
+	for name, want := range map[string]string{".kilocodemodes": yaml, "modes": yaml, "key.pem": hash(yaml)} {
+		fields, missing := ReadProject(tree(t, map[string]string{name: yaml}), "/home/none", []string{name})
+		if len(fields) != 1 || fields[0].Value != want || missing != "" {
+			t.Errorf("a listed %s: %v, missing %q", name, fields, missing)
+		}
+	}
+	long := strings.Repeat("x: evil\n", projectFileBytes/8+1)
+	dir := tree(t, map[string]string{"a.yaml": long})
+	if _, missing := ReadProject(dir, "/home/none", []string{"a.yaml"}); missing != "a.yaml" {
+		t.Errorf("missing %q of a file that is too long", missing)
+	}
+}
+
+// Skills bring licences and other long texts. These must not fill the card, because a card that is too long has no button
+// to allow the project.
+func TestManyPlainFilesFitIntoACard(t *testing.T) {
+	files := map[string]string{}
+	for i := range 40 {
+		for _, name := range []string{"LICENSE.txt", "LICENSE", "a.html", "a.css", "a.csv", "docs/a.md"} {
+			files[fmt.Sprintf(".claude/skills/s%d/%s", i, name)] = strings.Repeat("Some words of a licence. ", 500)
+		}
+	}
+	fields, missing := ReadProject(tree(t, files), "/home/none", []string{".claude/skills/"})
+	length := 0
+	for _, f := range fields {
+		length += len(f.Name) + len(f.Value)
+	}
+	if missing != "" || len(fields) != len(files) || length > 150*len(files) {
+		t.Errorf("%d fields of %d files have %d bytes, missing %q", len(fields), len(files), length, missing)
 	}
 }
 

@@ -9,25 +9,50 @@ import (
 	"io"
 	"iter"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// projectLeaves returns the values of a settings file that users must see. Any change of a setting changes the values.
-func projectLeaves(text []byte, extension string) []Leaf {
-	switch extension {
-	case ".env":
+// projectLeaves returns the values that users see of a settings file. Any change of the file changes the values. named is
+// true if ProjectReader.ProjectFiles contains the file itself, and not only its directory.
+func projectLeaves(text []byte, name string, named bool) []Leaf {
+	extension := projectExtension(name)
+	switch {
+	case extension == ".env":
 		return envLeaves(text)
-	case ".json", ".toml":
+	case extension == ".json", extension == ".jsonc":
 		return wholeLeaves(text)
-	case ".md":
+	case extension == ".md":
 		return append(markdownLeaves(text), digestLeaf(text))
+	case extension == ".toml", !holdsSecrets(name) && (named || slices.Contains(settingsExtensions(), extension)):
+		leaves := []Leaf{{Value: strings.ToValidUTF8(string(text), "\ufffd")}}
+		if !utf8.Valid(text) {
+			leaves = append(leaves, digestLeaf(text))
+		}
+		return leaves
 	}
 	return []Leaf{digestLeaf(text)}
+}
+
+func projectExtension(name string) string { return strings.ToLower(path.Ext(name)) }
+
+// settingsExtensions lists the formats, besides JSON and Markdown, that agents read as settings from any file of a
+// directory. All other files of a directory, such as scripts and licences, only take effect if a setting names them.
+func settingsExtensions() []string { return []string{".toml", ".yaml", ".yml", ".rules"} }
+
+// holdsSecrets reports whether a file usually contains secrets of a project, such as keys. The card must not show such a
+// file to a group.
+func holdsSecrets(name string) bool {
+	base := strings.ToLower(path.Base(name))
+	return strings.HasPrefix(base, ".env.") || strings.HasPrefix(base, "credentials") ||
+		slices.Contains([]string{".npmrc", ".netrc", ".pypirc"}, base) ||
+		slices.Contains([]string{".pem", ".key", ".p12"}, path.Ext(base))
 }
 
 // serverLikeOwn searches a settings file for names of MCP servers. It returns the first name for which LikeOwnServer
@@ -108,29 +133,83 @@ func wholeLeaves(text []byte) []Leaf {
 	return leaves
 }
 
-// markdownLeaves returns the values of a Markdown file's front matter, and the lines with commands that an agent runs
-// when it reads the file. It returns front matter that is not valid YAML as one value.
+// markdownLeaves returns the values of a Markdown file's front matter, and the commands that an agent runs when it
+// reads the file. It returns front matter that is not valid YAML as one value.
 func markdownLeaves(text []byte) []Leaf {
 	var leaves []Leaf
-	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
-	if rest, ok := bytes.CutPrefix(text, []byte("---")); ok {
-		head, body, _ := bytes.Cut(rest, []byte("\n---"))
-		text = body
+	trimmed := bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")))
+	if rest, ok := bytes.CutPrefix(trimmed, []byte("---")); ok {
+		head, _, _ := bytes.Cut(rest, []byte("\n---"))
 		leaves = wholeLeaves(yamlAsJSON(head))
 	}
-	runs := false // whether the line is in a block of commands that starts with ```!
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSpace(line)
-		switch fence := strings.HasPrefix(line, "```"); {
-		case runs && fence:
-			runs = false
-		case runs, strings.Contains(line, "!`"):
-			leaves = append(leaves, Leaf{Name: "runs", Value: line})
-		case fence:
-			runs = strings.HasPrefix(line, "```!")
-		}
+	for _, command := range ShellCommands(string(text)) {
+		leaves = append(leaves, Leaf{Name: "runs", Value: command})
 	}
 	return leaves
+}
+
+// The starts of shell commands in Markdown: those of Claude, and those of any agent.
+var (
+	claudeStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("```!|!`") })
+	shellStart  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("```!|!`|!\\{") })
+)
+
+// ShellCommands returns the shell commands in a Markdown file that run as soon as an agent reads the file, such as a
+// skill. There are three forms: !`command`, a block that starts with ```!, and !{command}.
+//
+// Agents disagree about where a command starts and ends. If a command has no end, is empty, or overlaps with the start
+// of another one, ShellCommands returns the whole text as the only command.
+func ShellCommands(text string) (all []string) { return commandsFrom(text, shellStart()) }
+
+// ClaudeCommands is like ShellCommands, for a skill that Claude uses. Claude does not run !{command}, which also occurs
+// in other languages, such as html!{…} in Rust.
+func ClaudeCommands(text string) (all []string) { return commandsFrom(text, claudeStart()) }
+
+func commandsFrom(text string, pattern *regexp.Regexp) (all []string) {
+	for i := 0; ; {
+		start := pattern.FindStringIndex(text[i:])
+		if start == nil {
+			return all
+		}
+		begin := i + start[1]
+		length, end := shellEnd(text[begin:], text[i+start[0]:begin])
+		if length <= 0 {
+			return []string{text}
+		}
+		// The last bytes of the end may be the first bytes of another start.
+		beyond := text[i+start[0]+1 : min(end+begin+len("```!")-1, len(text))]
+		if next := pattern.FindStringIndex(beyond); next != nil && i+start[0]+1+next[0] < begin+end {
+			return []string{text}
+		}
+		all = append(all, strings.TrimSpace(text[begin:begin+length]))
+		i = begin + end
+	}
+}
+
+// shellEnd returns the length of the command at the beginning of a text, and the index after the sign that ends the
+// command. It returns -1 as the length if there is no such sign.
+func shellEnd(text, start string) (length, end int) {
+	mark := "`"
+	switch start {
+	case "!{":
+		depth := 1
+		for i, c := range []byte(text) {
+			switch c {
+			case '{':
+				depth++
+			case '}':
+				depth--
+			}
+			if depth == 0 {
+				return i, i + 1
+			}
+		}
+		return -1, 0
+	case "```!":
+		mark = "```"
+	}
+	length = strings.Index(text, mark)
+	return length, length + len(mark)
 }
 
 // yamlAsJSON converts one YAML document to JSON. It returns other text unchanged.

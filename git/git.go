@@ -51,6 +51,14 @@ type Place struct {
 	Dir string
 }
 
+// onHost returns the directory if it is on this host, or "".
+func (p Place) onHost() string {
+	if p.In != "" {
+		return ""
+	}
+	return p.Dir
+}
+
 // Run runs Git in a directory and returns its output, at most a megabyte.
 func (g *Git) Run(ctx context.Context, at Place, args ...string) (string, error) {
 	return g.runAcross(ctx, at, nil, args...)

@@ -1,11 +1,13 @@
 package git_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"ductor/git"
 	"ductor/orchestrator"
 )
 
@@ -45,4 +47,44 @@ func TestNoProgramOfAConfigurationRuns(t *testing.T) {
 	}
 	ran := r.sh("", "cat ran")
 	t.Log(strings.Count(ran, "evil"), "programs run where git is not held back")
+}
+
+// A repository cannot hold up ductor with a pipe in place of a file that Git reads. Without a writer, Git would wait
+// until the time limit of each command.
+func TestAttackAPipeInPlaceOfAFileOfGit(t *testing.T) {
+	for _, plant := range []string{
+		"rm .git/info/exclude; mkfifo .git/info/exclude",
+		"mkfifo .git/pipe; git config core.excludesFile .git/pipe",
+		"mkfifo ../pipe; git config core.excludesFile $PWD/../pipe",
+		"mkdir -p x/y; mkfifo x/y/.gitignore",
+		"rm .gitignore; mkfifo .gitignore",
+	} {
+		r := newRepo(t)
+		repo := r.open()
+		r.sh("app", "touch .gitignore; "+plant)
+		if _, err := repo.Snapshot(t.Context(), git.BeforeTurn); !namesPipe(err) {
+			t.Errorf("%s: the snapshot gives %v", plant, err)
+		}
+	}
+	for _, plant := range []string{
+		"mkfifo .git/pipe; git config core.attributesFile $PWD/.git/pipe", "mkfifo .gitattributes",
+		"mkfifo .git/info/attributes",
+	} {
+		r := newRepo(t)
+		changes := r.changesOf("echo x > new")
+		r.sh("app", plant)
+		if _, err := r.open().Commit(t.Context(), changes, "x"); !namesPipe(err) {
+			t.Errorf("%s: the commit gives %v", plant, err)
+		}
+	}
+}
+
+// namesPipe reports whether err is an orchestrator.ErrBlocking that ends with the path of a pipe.
+func namesPipe(err error) bool {
+	if !errors.Is(err, orchestrator.ErrBlocking) {
+		return false
+	}
+	text := err.Error()
+	info, err := os.Stat(text[strings.LastIndex(text, ": ")+2:])
+	return err == nil && info.Mode()&os.ModeNamedPipe != 0
 }

@@ -187,7 +187,7 @@ func (n *neutral) run(ctx context.Context, index, input string, args ...string) 
 	return execute(ctx, n.launcher,
 		command{args: args, dir: n.tree,
 			env:   append(slices.Clip(n.env), "GIT_WORK_TREE="+n.tree, "GIT_INDEX_FILE="+index),
-			input: input, timeout: convertTimeout, limit: maxOutput})
+			input: input, timeout: convertTimeout, limit: maxOutput, tree: n.tree})
 }
 
 // checkOut writes the files of HEAD into a new worktree without files.

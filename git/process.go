@@ -28,7 +28,8 @@ type command struct {
 	env     []string
 	input   string
 	timeout time.Duration
-	limit   int64 // greatest size of the output in bytes; execute returns ErrTooMuch for more
+	limit   int64  // greatest size of the output in bytes; execute returns ErrTooMuch for more
+	tree    string // working tree on this host for which endIfBlocked applies; may be empty
 }
 
 // execute runs a command to its end and returns its output. If the exit code is not zero, it returns an *ExitError.
@@ -37,6 +38,11 @@ func execute(ctx context.Context, l cli.Launcher, c command) (string, error) {
 	defer cancel()
 	if c.program == "" {
 		c.program = "git"
+	}
+	if c.tree != "" {
+		limited, stop := endIfBlocked(ctx, l, c.tree)
+		defer stop()
+		ctx = limited
 	}
 	p, err := l.Start(ctx, cli.Command{Path: c.program, Args: c.args, Dir: c.dir, Env: c.env,
 		For: cli.Purpose{Agent: "git"}})

@@ -117,10 +117,8 @@ func (g *Git) removeUnused() {
 // ownGitDir reports whether the Git directory is .git in the working tree, or names this working tree in its file gitdir
 // or in core.worktree.
 func (r *Repo) ownGitDir(ctx context.Context) bool {
-	if r.gitDir != r.common { // a worktree
-		file, err := rooted.Read(r.gitDir, "gitdir", maxPath)
-		return err == nil && strings.TrimSpace(string(file)) == filepath.Join(r.Top, ".git") &&
-			filepath.Dir(r.gitDir) == filepath.Join(r.common, "worktrees")
+	if r.gitDir != r.common {
+		return r.namesWorktree()
 	}
 	if r.gitDir == filepath.Join(r.Top, ".git") {
 		return true
@@ -133,6 +131,17 @@ func (r *Repo) ownGitDir(ctx context.Context) bool {
 		top = filepath.Join(r.gitDir, top)
 	}
 	return filepath.Clean(top) == r.Top
+}
+
+// namesWorktree reports whether the Git directory is one of a linked worktree, and names the working tree.
+func (r *Repo) namesWorktree() bool {
+	file, err := rooted.Read(r.gitDir, "gitdir", maxPath)
+	named := strings.TrimSpace(string(file))
+	if !filepath.IsAbs(named) {
+		named = filepath.Join(r.gitDir, named)
+	}
+	return err == nil && named == filepath.Join(r.Top, ".git") &&
+		filepath.Dir(r.gitDir) == filepath.Join(r.common, "worktrees")
 }
 
 const maxPath = 4096
@@ -168,7 +177,7 @@ func (r *Repo) writeOwn(ctx context.Context, input string, args ...string) (stri
 func (r *Repo) runOwnWith(ctx context.Context, settings []string, input string, args ...string) (string, error) {
 	return execute(ctx, r.launcher,
 		command{args: hardenArgs(args), dir: r.Top, env: gitEnv(settings), input: input, timeout: r.timeout(),
-			limit: maxOutput})
+			limit: maxOutput, tree: Place{r.in, r.Top}.onHost()})
 }
 
 func (r *Repo) timeout() time.Duration { return 2 * time.Minute }
@@ -189,7 +198,8 @@ func (r *Repo) runShadowWith(ctx context.Context, off []string, index, input str
 		env = append(env, "GIT_INDEX_FILE="+path.Join(r.shadow.dir, index))
 	}
 	return execute(ctx, r.launcher,
-		command{args: hardenArgs(args), dir: r.Top, env: env, input: input, timeout: r.timeout(), limit: maxOutput})
+		command{args: hardenArgs(args), dir: r.Top, env: env, input: input, timeout: r.timeout(), limit: maxOutput,
+			tree: Place{r.in, r.Top}.onHost()})
 }
 
 // exactSettings returns the settings of safeSettings, and further settings that prevent Git from converting contents,

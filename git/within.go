@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"ductor/cli"
 	"ductor/internal/rooted"
@@ -19,7 +20,11 @@ type DirectoryFunc func(path string) (string, error)
 
 func (d DirectoryFunc) check(dirs ...string) error {
 	for _, dir := range dirs {
-		if real, err := d(dir); err != nil || real != dir {
+		real, err := d(dir)
+		switch {
+		case errors.Is(err, orchestrator.ErrOtherPlace):
+			return err
+		case err != nil || real != dir:
 			return orchestrator.ErrOutsideRoot
 		}
 	}
@@ -30,12 +35,20 @@ func (d DirectoryFunc) check(dirs ...string) error {
 // or in its Git directory. An agent can replace .git, or a part of it, by a link to any directory. So methods of the
 // Repo that write to the Git directory also return ErrOutsideRoot if they would write outside of the directories where
 // conversations may work.
+//
+// OpenWithin returns orchestrator.ErrOtherPlace if the working tree does not contain the directory of at, as Git allows
+// by core.worktree. A snapshot would copy the files of another project into this repository.
 func (g *Git) OpenWithin(ctx context.Context, at Place, directory DirectoryFunc) (*Repo, error) {
 	r, err := g.Open(ctx, at)
 	if err != nil {
 		return nil, err
 	}
 	r.directory = directory
+	if dir, err := directory(at.Dir); err != nil {
+		return nil, orchestrator.ErrOutsideRoot
+	} else if !cli.Lies(dir, r.Top) {
+		return nil, orchestrator.ErrOtherPlace
+	}
 	if err := directory.check(r.Top); err != nil {
 		return nil, err
 	}
@@ -45,6 +58,25 @@ func (g *Git) OpenWithin(ctx context.Context, at Place, directory DirectoryFunc)
 		}
 	}
 	return r, nil
+}
+
+// GitDirs returns the Git directory of the working tree, and the Git directory with the branches.
+func (r *Repo) GitDirs() []string { return []string{r.gitDir, r.common} }
+
+// IsLinkedWorktree reports whether the working tree was created by git worktree add. Its file .git then names a Git
+// directory that names the working tree in return, so only somebody who can write to both could have linked them.
+func (r *Repo) IsLinkedWorktree() bool {
+	file := filepath.Join(r.Top, ".git")
+	link, err := readRegular(os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0))
+	named, ok := strings.CutPrefix(strings.TrimSpace(string(link)), "gitdir: ")
+	if err != nil || !ok || !r.namesWorktree() {
+		return false
+	}
+	if !filepath.IsAbs(named) {
+		named = filepath.Join(r.Top, named)
+	}
+	real, err := rooted.RealPath(named)
+	return err == nil && real == r.gitDir
 }
 
 // checkLinks calls DirectoryFunc.checkLinks for a Repo from OpenWithin. It must be called before each write, because a

@@ -29,6 +29,7 @@ const (
 	NoUndoShared NoUndo = "shared" // another turn wrote in the same repository at the same time
 	NoUndoLarge  NoUndo = "large"  // the uncommitted files are too large
 	NoUndoFailed NoUndo = "failed" // the snapshot failed
+	NoUndoPlace  NoUndo = "place"  // the repository leads to another place; see ErrOtherPlace
 )
 
 // Snapshots takes a snapshot of a turn's files before the agent changes them. Package orchestrator/changes implements
@@ -105,6 +106,9 @@ var (
 	ErrGitFilter   = errors.New("Git changes these files when it stores them")
 	ErrInTheWay    = errors.New("ignored files are in the way")
 	ErrDiffTooLong = errors.New("the diff is too long")
+	// ErrBlocking means that a repository has a pipe in place of a file that Git reads. The text of the error ends with
+	// ": " and the path of the pipe.
+	ErrBlocking = errors.New("git would wait for a pipe")
 )
 
 // TurnWrites is the error if a turn that is still running may change the same files. It contains the conversation of

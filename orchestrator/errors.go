@@ -1,6 +1,9 @@
 package orchestrator
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Errors that callers distinguish.
 var (
@@ -44,6 +47,10 @@ var (
 	ErrNoGroup           = errors.New("fewer than two models answered")
 	ErrShutdown          = errors.New("ductor is shutting down")
 )
+
+// ErrOtherPlace is the ErrOutsideRoot of a repository whose working tree or Git directory is elsewhere than the
+// directory in which a turn works: the working tree does not contain it, or one of them is in another environment.
+var ErrOtherPlace = fmt.Errorf("%w: a repository leads to another place", ErrOutsideRoot)
 
 // ForeignRepository is the error if a repository belongs to another user of the machine. Git does not work in such a
 // repository, so the error matches ErrNoRepository.

@@ -125,6 +125,18 @@ type Sandboxes interface {
 	Forced(dir string, conv ConversationID) (cli.Sandbox, error)
 }
 
+// SameEnvironment reports whether the policy and Wants.Sandbox select the same environments for two directories. It
+// returns true if there are no sandboxes.
+func SameEnvironment(in Sandboxes, one, two string) bool {
+	if in == nil {
+		return true
+	}
+	var none ConversationID
+	forcedOne, errOne := in.Forced(one, none)
+	forcedTwo, errTwo := in.Forced(two, none)
+	return in.Of(one, none) == in.Of(two, none) && forcedOne == forcedTwo && (errOne == nil) == (errTwo == nil)
+}
+
 // Values of Wants.Sandbox. Empty means that the policy of the project decides.
 const (
 	SandboxDocker = "docker"

@@ -279,6 +279,7 @@ func noUndo(why orchestrator.NoUndo) (key lang.Key, ok bool) {
 	key, ok = map[orchestrator.NoUndo]lang.Key{
 		orchestrator.NoUndoLate:  "changes.no-undo-late",
 		orchestrator.NoUndoLarge: "changes.no-undo-large", orchestrator.NoUndoFailed: "changes.no-undo-failed",
+		orchestrator.NoUndoPlace: "changes.no-undo-place",
 	}[why]
 	return key, ok
 }

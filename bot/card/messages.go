@@ -75,7 +75,7 @@ func (s *messages) replyTo() int {
 	return 0
 }
 
-func (s *messages) prefix() string { return "card/" + string(s.turn.ID) + "/" }
+func (s *messages) prefix() string { return cardKey(s.turn.ID) + "/" }
 
 // next returns the next request that brings the chat closer to the wanted contents. It ignores messages with an index
 // below first. It also reports whether further requests must follow. If final is true, next deletes messages that

@@ -117,7 +117,10 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, on tgapi.Presse
 	case opCommits:
 		return s.commit(ctx, by, messageID, id)
 	case opCancel:
-		if err := s.closeQuestion(ctx, by.Conversation, id, messageID, ""); err != nil {
+		if !by.May(orchestrator.ReachFiles) {
+			return tgapi.Answer{}, orchestrator.ErrNotAllowed
+		}
+		if err := s.closeQuestion(ctx, by.Conversation, id, messageID, p.Text("common.cancelled")); err != nil {
 			return tgapi.Answer{}, err
 		}
 		return tgapi.Answer{Text: p.Text("common.cancelled"), Edit: tgapi.Page{Text: p.Text("common.cancelled")}}, nil
@@ -158,6 +161,10 @@ func (s *Screen) why(in orchestrator.ConversationID, err error) string {
 		return p.Text("changes.in-the-way", fileOf(err))
 	case errors.Is(err, orchestrator.ErrGitFilter):
 		return p.Text("changes.filter", fileOf(err))
+	case errors.Is(err, orchestrator.ErrBlocking):
+		return p.Text("changes.pipe", fileOf(err))
+	case errors.Is(err, orchestrator.ErrOtherPlace): // an ErrOutsideRoot, too
+		return p.Text("changes.other-place")
 	}
 	for known, key := range map[error]lang.Key{
 		orchestrator.ErrUndone: "changes.undone-already", orchestrator.ErrNotUndone: "changes.not-undone",

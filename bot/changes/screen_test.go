@@ -404,6 +404,28 @@ func TestAViewerSeesTheChangesOfTurns(t *testing.T) {
 	}
 }
 
+// A viewer cannot close the question of another user.
+func TestAttackTheQuestionOfACommitByAViewer(t *testing.T) {
+	b := newFake()
+	row := Buttons(lang.Printer{}, "turn-1", orchestrator.Changed{Files: 2})
+	answer := tgapi.Pressed{Message: 9, Buttons: tgapi.Keyboard{row}}
+	a, err := b.screen().Press(t.Context(), by(1), answer, "c:turn-1")
+	if err != nil || len(a.Messages) != 1 {
+		t.Fatalf("it asks %s, %v", shown(a), err)
+	}
+	b.store[44] = a.Messages[0]
+	viewer := by(1)
+	viewer.Role = orchestrator.RoleViewer
+	a, err = b.screen().Press(t.Context(), viewer, tgapi.Pressed{Message: 44}, "x:turn-1")
+	if err != nil || a.Edit.Text != "" || !strings.HasPrefix(a.Text, "Only users whom the owner listed") {
+		t.Errorf("a viewer's Cancel: %q, %v", shown(a), err)
+	}
+	if a, err = b.screen().Press(t.Context(), by(1), tgapi.Pressed{Message: 44}, "C:turn-1"); err != nil ||
+		fmt.Sprint(b.done) != "[commit of turn-1 turn-1]" {
+		t.Errorf("the commit after it: %q, %v, did %v", shown(a), err, b.done)
+	}
+}
+
 type noMessages struct{ orchestrator.MessageStore }
 
 func (noMessages) OwedMessages(context.Context) ([]orchestrator.Message, error) { return nil, nil }
@@ -417,6 +439,8 @@ func TestRefusalsSayWhy(t *testing.T) {
 		{&orchestrator.ChangedSince{Paths: []string{"a", "b", "c", "d"}}, "these files have changed since: a, b, c …"},
 		{fmt.Errorf("%w: %s", orchestrator.ErrInTheWay, "ignored files are in the way: x.o"), "in the way: x.o"},
 		{fmt.Errorf("%w: a.bin", orchestrator.ErrGitFilter), "with LFS: a.bin"},
+		{fmt.Errorf("git add: %w: /a/b", orchestrator.ErrBlocking), "it's a pipe: /a/b. Delete"},
+		{orchestrator.ErrOtherPlace, "leads to another folder"},
 		{&orchestrator.TurnWrites{In: orchestrator.ConversationID{Chat: -5}}, "A turn in another group is changing these files now"}, {orchestrator.ErrNoIdentity, "user.name"}, {orchestrator.ErrMerging, "in progress"},
 		{orchestrator.ErrNoRepository, "no Git repository"}, {orchestrator.ErrDiffTooLong, "/diff PATH"},
 	} {

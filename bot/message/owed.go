@@ -11,6 +11,7 @@ import (
 
 	"ductor/bot/outbox"
 	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -70,6 +71,11 @@ func Compose(to orchestrator.ConversationID, c Content) orchestrator.Message {
 	return orchestrator.Message{
 		Key: "notice/" + rand.Text(), Conversation: to, State: orchestrator.Pending, Content: c.Encode(),
 	}
+}
+
+// ComposePage returns a message with the page that an answer to a button would show in the button's message.
+func ComposePage(to orchestrator.ConversationID, a tgapi.Answer) orchestrator.Message {
+	return Compose(to, Content{Text: a.Shown(), Keyboard: a.Edit.Keyboard})
 }
 
 // AsidePrefix is the prefix of the keys of asides. An aside is a message that an agent sends to the chat while its turn

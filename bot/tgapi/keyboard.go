@@ -19,6 +19,13 @@ type Button struct {
 // Keyboard contains the buttons below a message, in rows.
 type Keyboard [][]Button
 
+// Has reports whether the keyboard has a button with the given data.
+func (k Keyboard) Has(data string) bool {
+	return slices.ContainsFunc(k, func(row []Button) bool {
+		return slices.ContainsFunc(row, func(b Button) bool { return b.Data == data })
+	})
+}
+
 // Without returns the keyboard without the button that has the given data.
 func (k Keyboard) Without(data string) (rest Keyboard) {
 	for _, row := range k {
@@ -30,8 +37,12 @@ func (k Keyboard) Without(data string) (rest Keyboard) {
 	return rest
 }
 
-// Replaced returns the keyboard with another button in place of the one with the given data.
+// Replaced returns the keyboard with another button in place of the one with the given data, or without that one if by is
+// empty.
 func (k Keyboard) Replaced(data string, by Button) (all Keyboard) {
+	if by == (Button{}) {
+		return k.Without(data)
+	}
 	for _, row := range k {
 		row = slices.Clone(row)
 		for i := range row {

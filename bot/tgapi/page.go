@@ -21,6 +21,14 @@ type Answer struct {
 	Instead   *Button                // replaces the pressed button; &Button{}: remove the button; nil: keep the button
 }
 
+// Shown returns the new content of the button's message. It is empty if the message does not change.
+func (a Answer) Shown() render.Text {
+	if a.Formatted.Text != "" {
+		return a.Formatted
+	}
+	return render.Unchanged(a.Edit.Text)
+}
+
 // Pressed is the message with a button that a user pressed.
 type Pressed struct {
 	Message int

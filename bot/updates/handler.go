@@ -89,9 +89,16 @@ type Press struct {
 	Query   string // ID for the Bot API method answerCallbackQuery
 	Data    string
 	Message int
-	Buttons tgapi.Keyboard // all buttons of the pressed button's message; nil if the message is too old
-	Name    string         // name of the user
+	// Editable is Message if the handler of the button may edit the message. Otherwise it is 0.
+	Editable int
+	// Buttons contains all buttons of the message. It is nil if Telegram reports none. This also happens for messages
+	// that the bot cannot read, such as old ones.
+	Buttons tgapi.Keyboard
+	Name    string // name of the user
 }
+
+// Pressed returns the message with the button.
+func (p Press) Pressed() tgapi.Pressed { return tgapi.Pressed{Message: p.Message, Buttons: p.Buttons} }
 
 // Request is a command together with the message that contains it.
 type Request struct {

@@ -46,7 +46,7 @@ func (s *wireStopped) abort() *wireMessage {
 type wireCallback struct {
 	ID      string       `json:"id"`
 	From    wireUser     `json:"from"`
-	Message *wireMessage `json:"message"` // date 0: the message is too old for the bot to read
+	Message *wireMessage `json:"message"` // date 0: the bot cannot read the message
 	Data    string       `json:"data"`
 }
 

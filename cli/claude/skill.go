@@ -28,7 +28,7 @@ func (p *Provider) ShowSkill(ctx context.Context, req cli.Request, asked cli.App
 	text := []string{name}
 	for _, f := range files {
 		text = append(text, f.Name+":\n"+strings.Trim(f.Text, "\n"))
-		for _, command := range skills.Commands(f.Text) {
+		for _, command := range cli.ClaudeCommands(f.Text) {
 			asked.Fields = append(asked.Fields, cli.Field{Name: "!", Value: command, Weight: cli.WiderField})
 		}
 	}

@@ -123,6 +123,20 @@ func TestTheEffectOfARequest(t *testing.T) {
 	}
 }
 
+// The arguments of a tool of an MCP server count, wherever Codex puts them. The description of the tool does not.
+func TestAttackTheArgumentsOfAServersTool(t *testing.T) {
+	for params, want := range map[string]bool{
+		`{"query":"x"}`: false, `{"path":"x"}`: true, `{"x":[{"cmd":"ls"}]}`: true, `{"uri":"/etc/x"}`: true,
+	} {
+		ev := asked(askServer, json.RawMessage(`{"serverName":"s","message":"Use it?","_meta":{"tool_name":"put",
+			"codex_approval_kind":"mcp_tool_call","tool_description":"like /bin/put","tool_params":`+params+`}}`), "")
+		got := ev.Effect.Reach != cli.ReachTool || ev.LeadsElsewhere("/srv/proj")
+		if got != want || ev.Tool != "s.put" {
+			t.Errorf("%s: %s leads elsewhere: %v", params, ev.Tool, got)
+		}
+	}
+}
+
 func TestWhatARequestLeavesOut(t *testing.T) {
 	for _, c := range []struct{ method, params, missing string }{
 		{askCommand, `{"command":"ls"}`, ""},

@@ -118,7 +118,7 @@ func TestALimitedPromptGoesOnWithAnotherAccount(t *testing.T) {
 	town.await(asWork + home)
 	again := func(want string) {
 		t.Helper()
-		a, err := town.chat.Person().TapData(card, data).Answer(town.soon())
+		a, err := town.chat.Person().TapEarly(card, data).Answer(town.soon())
 		if err != nil || !strings.Contains(a.Text, want) {
 			t.Errorf("another press is answered with %q: %v", a.Text, err)
 		}

@@ -44,7 +44,7 @@ func TestTheStopButtonEndsOneTurn(t *testing.T) {
 		t.Errorf("the answer to a prompt that waited replies to %d, not %d", second.ReplyTo, waiting.ID)
 	}
 	town.awaitNoButton("⏹ Stop")
-	a, err := town.chat.Person().TapData(card, data).Answer(town.soon())
+	a, err := town.chat.Person().TapEarly(card, data).Answer(town.soon())
 	if err != nil || a.Text != "Too late: it has ended." {
 		t.Errorf("a press on an old card is answered with %q: %v", a.Text, err)
 	}
@@ -96,7 +96,7 @@ func TestTheStepsOfATurn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a, err := other.Person().TapData(theirs, data).Answer(town.soon())
+			a, err := other.Person().TapEarly(theirs, data).Answer(town.soon())
 			if err != nil || a.Text != "This button no longer works." {
 				t.Errorf("a press in another chat is answered with %q: %v", a.Text, err)
 			}

@@ -141,7 +141,7 @@ func TestEachButtonAfterAFailure(t *testing.T) {
 			data := town.buttonData(card, button)
 			town.pressOn(card, button)
 			eventually(t, "the prompt to run once more", func() bool { return town.timesRan() == 2 })
-			a, err := town.chat.Person().TapData(card, data).Answer(town.soon())
+			a, err := town.chat.Person().TapEarly(card, data).Answer(town.soon())
 			if err != nil || !strings.Contains(a.Text, "already") {
 				t.Errorf("a second press is answered with %q: %v", a.Text, err)
 			}

@@ -97,7 +97,7 @@ func (p *buttonChat) press(t *rapid.T) {
 		if strings.HasPrefix(b.data, "U:s:") {
 			return // acts as /diff in the neighbour's own chat, which has the same directory
 		}
-		p.answered(t, p.neighbour.Person().TapData(p.theirs, b.data))
+		p.answered(t, p.neighbour.Person().TapEarly(p.theirs, b.data))
 	case "stranger":
 		p.stranger.Person().TapData(p.stranger.Person().Send(p.stranger, "hello"), b.data)
 	case "stranger here":

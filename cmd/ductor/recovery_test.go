@@ -79,7 +79,7 @@ func TestALimitedPromptGoesOnWithAnotherAgent(t *testing.T) {
 	data := town.buttonData(card, "🤝 Go on with Codex")
 	town.press("🤝 Go on with Codex")
 	town.await("Codex has reached its usage limit")
-	if a, err := town.chat.Person().TapData(card, data).Answer(town.soon()); err != nil ||
+	if a, err := town.chat.Person().TapEarly(card, data).Answer(town.soon()); err != nil ||
 		!strings.Contains(a.Text, "already") {
 		t.Errorf("a second press is answered with %q: %v", a.Text, err)
 	}
@@ -107,7 +107,8 @@ func TestAPromptThatWaitsForALimitGoesOnWithAnotherAgent(t *testing.T) {
 	town.pressOn(card, runAtButton(card))
 	town.say("/cron")
 	town.await("once, on")
-	if a, err := town.chat.Person().TapData(card, other).Answer(town.soon()); err != nil || a.Text != "Running again." {
+	a, err := town.chat.Person().TapEarly(card, other).Answer(town.soon())
+	if err != nil || a.Text != "Running again." {
 		t.Errorf("the press is answered with %q: %v", a.Text, err)
 	}
 	town.await("Codex has reached its usage limit")

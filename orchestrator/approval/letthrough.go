@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"ductor/cli"
 	"ductor/cli/tools"
@@ -121,17 +120,9 @@ func (s *Service) touchesOwn(a orchestrator.ApprovalRequest) bool {
 	}
 	words := wordsOf(p, p.Effect.Command)
 	if len(p.Changes) == 0 && p.Tool != cli.PlanTool && p.Tool != cli.ProjectTool {
-		words = append(words, shellWords(p.Title+"\n"+p.Detail)...)
+		words = append(words, cli.ShellWords(p.Title+"\n"+p.Detail)...)
 	}
 	return p.Names(s.opts.Protected, a.Dir, words)
-}
-
-// shellWords returns the parts of a command line that could be paths. It splits the command line at spaces, quotes,
-// operators of a shell, and signs such as "=" between an option and its value.
-func shellWords(command string) []string {
-	return strings.FieldsFunc(command, func(r rune) bool {
-		return unicode.IsSpace(r) || strings.ContainsRune("\"'`;&|<>(){}[]$=:,\\", r)
-	})
 }
 
 // ruleFor returns the rule of the conversation, or the pattern of the job, that allows a request. The result is the

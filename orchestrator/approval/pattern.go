@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"ductor/cli"
+	"ductor/cli/tools"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -69,10 +70,13 @@ func patternCovers(text string, a orchestrator.ApprovalRequest) bool {
 
 // harmlessUse reports whether a pattern that names only a tool, such as "Read", allows a request of that tool. Such a
 // pattern never allows commands or wider permissions. It allows changes of files only if the mode accept-edits allows
-// them.
+// them, and other requests only if no argument leads out of the turn's directory or to a hidden file. The web tools of
+// agents take no paths.
 func harmlessUse(a orchestrator.ApprovalRequest) bool {
-	e := a.Request.Effect
-	return editsBelow(a) || len(a.Request.Changes) == 0 && e.Reach == cli.ReachTool && e.Shell == cli.NoShell
+	p := a.Request
+	return editsBelow(a) ||
+		len(p.Changes) == 0 && p.Effect.Reach == cli.ReachTool && p.Effect.Shell == cli.NoShell &&
+			(tools.Covers(a.Agent, "web", p.Tool) || !p.LeadsElsewhere(a.Dir))
 }
 
 // openEnded lists commands that stay harmless if words are added to them. Therefore a rule for such a command may also

@@ -252,6 +252,9 @@ func TestWhatTheNameOfAToolAllows(t *testing.T) {
 		{"mcp__x__list", `{"path":"a"}`, false},
 		{"mcp__x__list", `{"path":null}`, true},
 		{"mcp__x__run", `{"command":"ls"}`, false},
+		{"mcp__x__run", `{"serverName":"x","_meta":{"tool_params":{"path":"a"}}}`, false},
+		{"mcp__x__run", `{"calls":[{"x":{"cmd":"ls"}}]}`, false},
+		{"mcp__x__run", `{"calls":[{"x":{"cmd":null}}]}`, true},
 		{"mcp__x__run", `{"url":"a","url":"b"}`, false},
 		{"mcp__x__run", `["a"]`, false},
 		{"mcp__x__run", "", false},
@@ -262,6 +265,71 @@ func TestWhatTheNameOfAToolAllows(t *testing.T) {
 		if got := patternCovers(c.tool, a); got != c.want {
 			t.Errorf("%s %s is allowed by its name: %v", c.tool, c.input, got)
 		}
+	}
+}
+
+// A steered agent cannot use a tool of an unattended run for files that the rule does not mean, whatever the MCP server
+// calls its arguments.
+func TestAttackTheArgumentsOfATool(t *testing.T) {
+	for input, want := range map[string]bool{
+		`{"query":"red or/and blue", "n":3, "deep":[{"on":true}]}`: true,
+		`{"text":"Fails on macOS / Linux ..."}`:                    true,
+		`{"text":"Wait ... then go...  .5 or 5.  "}`:               true,
+		`{"text":"Needs .NET. Or .NET?"}`:                          true,
+		`{"text":"<p>Some <b>bold</b> text</p>"}`:                  true,
+		`{"text":"It takes ~5 minutes, or ~10%."}`:                 true,
+		`{"text":"x = 1 // as before"}`:                            true,
+		`{"text":"..."}`:                                           true,
+		`{"text":"see .../x"}`:                                     false,
+		`{"text":"see .NET/x"}`:                                    false,
+		`{"text":"see ~5/x"}`:                                      false,
+		`{"text":"see .env"}`:                                      false,
+		`{"text":"see .."}`:                                        false,
+		`{"text":"/"}`:                                             false,
+		`{"text":"ls /"}`:                                          false,
+		`{"text":"rm -rf / x"}`:                                    false,
+		`{"text":"find / -delete"}`:                                false,
+		`{"text":"// x"}`:                                          false,
+		`{"text":"cat </etc/passwd>x"}`:                            false,
+		`{"text":"read /etc"}`:                                     false,
+		`{"filename":"docs/a b.md"}`:                               true,
+		`{"uri":"/src/docs"}`:                                      true,
+		`{"uri":"https://example.com/a/b?c=/d"}`:                   true,
+		`{"text":"see https://example.com/a."}`:                    true,
+		`{"uri":"https://example.com/../../etc"}`:                  false,
+		`{"uri":"file:///etc/passwd"}`:                             false,
+		`{"filename":"/etc/passwd"}`:                               false,
+		`{"filename":"~/.bashrc"}`:                                 false,
+		`{"filename":"~root"}`:                                     false,
+		`{"filename":"a/../../x"}`:                                 false,
+		`{"filename":".git/hooks/x"}`:                              false,
+		`{"filename":"docs/.env"}`:                                 false,
+		`{"x":{"y":["a", {"z":"/home/me"}]}}`:                      false,
+		`{"files":{"/home/me/.bashrc":"text"}}`:                    false,
+		`{"options":"-o /etc/x"}`:                                  false,
+		`{"options":"--out=/etc/x"}`:                               false,
+		`{"options":"{\"path\":\"/etc/x\"}"}`:                      false,
+		`{"options":"@/etc/x"}`:                                    false,
+		`{"to":"host:/etc/x"}`:                                     false,
+		`{"list":[` + strings.Repeat("0,", 3000) + `0], "x":"a"}`:  false,
+	} {
+		for _, wrapped := range []string{input, `{"message":"Use it?","_meta":{"tool_params":` + input + `}}`} {
+			asked := &cli.ApprovalAsked{Tool: "x.put", Input: []byte(wrapped)}
+			a := normalized(orchestrator.ApprovalRequest{Dir: "/src", Request: asked})
+			if got := patternCovers("x.put", a); got != want {
+				t.Errorf("%.100s is allowed by its name: %v", wrapped, got)
+			}
+		}
+	}
+	described := normalized(orchestrator.ApprovalRequest{Dir: "/src", Request: &cli.ApprovalAsked{
+		Tool: "x.put", Input: []byte(`{"description":"like /bin/put"}`),
+		Fields: []cli.Field{{Name: "description", Value: "like /bin/put", Weight: cli.LabelField}},
+	}})
+	web := normalized(orchestrator.ApprovalRequest{Agent: "claude", Dir: "/src", Request: &cli.ApprovalAsked{
+		Tool: "WebSearch", Input: []byte(`{"query":"what is /etc/hosts?"}`),
+	}})
+	if !patternCovers("x.put", described) || !patternCovers("WebSearch", web) {
+		t.Error("a description or a search counts as a path")
 	}
 }
 

@@ -137,9 +137,32 @@ func (s *Service) treesOf(ctx context.Context, at git.Place,
 	return repos, trees, nil
 }
 
-// open opens a repository, or returns an error if conversations must not work in it.
+// open opens a repository, or returns an error if conversations must not work in it. On this host, it returns
+// ErrOtherPlace if the working tree or a Git directory is in another environment than the directory: agents in a sandbox
+// could make ductor copy files for them that they cannot read. The Git directory of a linked worktree may be in another
+// environment, because no agent can link the two.
 func (s *Service) open(ctx context.Context, at git.Place) (*git.Repo, error) {
-	return s.git.OpenWithin(ctx, at, s.engine.Directory)
+	other := func(dir string) bool { return !s.samePlace(at, dir) }
+	r, err := s.git.OpenWithin(ctx, at, func(path string) (string, error) {
+		real, err := s.engine.Directory(path)
+		if err == nil && other(real) {
+			err = orchestrator.ErrOtherPlace
+		}
+		return real, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(r.GitDirs(), other) && !r.IsLinkedWorktree() {
+		return nil, orchestrator.ErrOtherPlace
+	}
+	return r, nil
+}
+
+// samePlace reports whether agents have the same environments in a directory as in the directory of at. In a sandbox, it
+// returns true, because Git has no more rights there than the agents.
+func (s *Service) samePlace(at git.Place, dir string) bool {
+	return at.In != "" || orchestrator.SameEnvironment(s.opts.Sandboxes, at.Dir, dir)
 }
 
 // mix finds the turns that wrote to the same repository at the same time as the turn of w. It calls share for all of

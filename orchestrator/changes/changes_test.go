@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"ductor/cli"
 	"ductor/cli/clitest"
 	"ductor/git"
@@ -138,7 +140,8 @@ type rig struct {
 	ids    int
 	later  time.Duration // time since noon
 
-	private string // directory of ductor for shadow directories
+	private   string // directory of ductor for shadow directories
+	sandboxes orchestrator.Sandboxes
 }
 
 var (
@@ -167,9 +170,10 @@ func newRig(t *testing.T) *rig {
 func (r *rig) start() {
 	r.slow.Launcher = clitest.Host(r.t)
 	r.Service = changes.New(changes.Options{
-		Store: r.store, Hold: time.Minute, Secrets: func(string) *secrets.Set { return secrets.NewSet(token) },
-		Now:   func() time.Time { return noon.Add(r.later) },
-		NewID: func() string { r.ids++; return fmt.Sprint("point-", r.ids) }, Log: slog.New(slog.DiscardHandler),
+		Store: r.store, Sandboxes: r.sandboxes, Hold: time.Minute,
+		Secrets: func(string) *secrets.Set { return secrets.NewSet(token) },
+		Now:     func() time.Time { return noon.Add(r.later) },
+		NewID:   func() string { r.ids++; return fmt.Sprint("point-", r.ids) }, Log: slog.New(slog.DiscardHandler),
 	})
 	r.Attach(r.engine, git.New(host{r.slow}, r.private))
 	service := r.Service
@@ -307,6 +311,115 @@ func TestNoLinkOfARepositoryLeadsOutside(t *testing.T) {
 				t.Errorf("outside there is now %q", got)
 			}
 		})
+	}
+}
+
+// forced is a policy in which all works on this host, but each of these directories has a container for jobs that
+// require a sandbox.
+type forced struct{ dirs []string }
+
+func (f forced) Of(string, orchestrator.ConversationID) cli.Sandbox { return "" }
+
+func (f forced) Forced(dir string, _ orchestrator.ConversationID) (cli.Sandbox, error) {
+	for _, d := range f.dirs {
+		if cli.Lies(dir, d) {
+			return cli.Sandbox(filepath.Base(d)), nil
+		}
+	}
+	return "default", nil
+}
+
+// An agent that works in a container of one project cannot make a turn on this host copy the files of another project
+// into its repository.
+func TestAttackARepositoryThatLeadsToAnotherProject(t *testing.T) {
+	const elsewhere = orchestrator.NoUndoPlace
+	for plant, why := range map[string]orchestrator.NoUndo{
+		"git -C app config core.worktree $P":                  elsewhere,
+		"git -C app config core.worktree $P/..":               elsewhere,
+		"echo $P/.git > app/.git/commondir":                   elsewhere,
+		"rm -r app/.git; echo gitdir: $P/.git > app/.git":     elsewhere,
+		"rm -r app/.git; ln -s $P/.git app/.git":              elsewhere,
+		"cd app/.git; rm -r objects; ln -s $P/.git/objects .": "",
+		// as of any repository outside of the roots
+		"git -C app config core.worktree /": "",
+		"cd app; git config extensions.worktreeConfig true; git config --worktree core.worktree $P": elsewhere,
+		// the Git directory of a worktree of another project
+		"rm -r app/.git; git -C private worktree add -q ../x; mv x/.git app": elsewhere,
+	} {
+		r := newRig(t)
+		private := filepath.Join(r.engine.root, "private")
+		r.sandboxes = forced{[]string{filepath.Join(r.engine.root, "app"), private}}
+		r.start()
+		r.sh("", `git init -q private; cd private; echo mine > secret; git add .
+			git -c user.name=A -c user.email=a@b commit -qm one; echo more > secret`)
+		r.sh("", "P="+private+"; "+plant)
+		const list = "find . | sort; find . -type f ! -name a.txt ! -name index -exec cksum {} + | sort"
+		r.sh("", "find . -exec touch -h -d 2000-01-01 {} +")
+		if got := r.turn("t0", "true"); got.NoUndo != "" {
+			t.Errorf("%s: a turn without changes has %+v", plant, got)
+		}
+		before := r.sh("", list)
+		if got := r.turn("t1", "echo two > a.txt"); got.Files != 0 || got.NoUndo != why {
+			t.Errorf("%s: the turn has %+v", plant, got)
+		}
+		if _, err := r.Checkpoint(t.Context(), by, "now"); !errors.Is(err, orchestrator.ErrOutsideRoot) {
+			t.Errorf("%s: a checkpoint gives %v", plant, err)
+		}
+		diff, err := r.DiffSince(t.Context(), by, orchestrator.SinceCommit, "")
+		if diff != "" || !errors.Is(err, orchestrator.ErrOutsideRoot) {
+			t.Errorf("%s: the diff is %v\n%s", plant, err, diff)
+		}
+		if d := cmp.Diff(before, r.sh("", list)); d != "" {
+			t.Errorf("%s: files changed:\n%s", plant, d)
+		}
+	}
+}
+
+// Linked worktrees of a repository and its submodules have an undo, also where the policy knows the project.
+func TestALinkedWorktreeHasItsUndo(t *testing.T) {
+	for _, tree := range []string{"app/.worktrees/fix", "app-fix", "app/sub"} {
+		r := newRig(t)
+		r.sandboxes = forced{[]string{filepath.Join(r.engine.root, "app")}}
+		r.start()
+		r.sh("app", "git worktree add -q .worktrees/fix; git worktree add -q ../app-fix")
+		r.sh("", `git init -q lib; cd lib; echo one > a.txt; git add .
+			git -c user.name=A -c user.email=a@b commit -qm one
+			cd ../app; git -c protocol.file.allow=always submodule --quiet add ../lib sub`)
+		r.engine.dir = filepath.Join(r.engine.root, tree)
+		w := r.watch("t1", false)
+		r.AwaitSnapshot(t.Context(), "t1", "")
+		w.Observe(cli.ToolStarted{ID: "1", Name: "Bash"})
+		r.sh(tree, "echo two > a.txt")
+		if got := r.end(w); got.Files != 1 || got.NoUndo != "" {
+			t.Errorf("%s: the turn has %+v", tree, got)
+		}
+		if _, err := r.Undo(t.Context(), by, "t1"); err != nil || r.sh(tree, "cat a.txt") != "one\n" {
+			t.Errorf("%s: it is undone with %v", tree, err)
+		}
+	}
+}
+
+// A container of a project can write to the Git directory of a linked worktree on this host. It cannot make the worktree
+// contain another directory.
+func TestAttackTheGitDirectoryOfALinkedWorktree(t *testing.T) {
+	for _, plant := range []string{
+		"git config extensions.worktreeConfig true; git -C ../fix config --worktree core.worktree $P",
+		`git config extensions.worktreeConfig true; git -C ../fix config --worktree core.worktree $P
+			echo $P/.git > .git/worktrees/fix/gitdir`,
+		"git -C .. init -q private; echo $P/private/.git > .git/worktrees/fix/commondir",
+	} {
+		r := newRig(t)
+		r.sandboxes = forced{[]string{filepath.Join(r.engine.root, "app"), filepath.Join(r.engine.root, "private")}}
+		r.start()
+		r.sh("app", "git worktree add -q ../fix; P="+r.engine.root+"; "+plant)
+		r.engine.dir = filepath.Join(r.engine.root, "fix")
+		w := r.watch("t1", false)
+		r.AwaitSnapshot(t.Context(), "t1", "")
+		w.Observe(cli.ToolStarted{ID: "1", Name: "Bash"})
+		r.sh("fix", "echo two > a.txt")
+		if got := r.end(w); got.Files != 0 || got.NoUndo != orchestrator.NoUndoPlace {
+			t.Errorf("%s: the turn has %+v", plant, got)
+		}
 	}
 }
 

@@ -3,6 +3,8 @@ package changes
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -109,6 +111,8 @@ func (w *watch) takeBefore(ctx context.Context) {
 	w.mu.Lock()
 	w.writes.snapshotDone = true
 	switch {
+	case errors.Is(err, orchestrator.ErrOtherPlace):
+		repos, w.before.why = nil, orchestrator.NoUndoPlace
 	case errors.Is(err, orchestrator.ErrNoRepository), errors.Is(err, orchestrator.ErrOutsideRoot):
 		repos = nil
 	case errors.Is(err, git.ErrTooLarge):
@@ -327,6 +331,9 @@ func (w *watch) touched(ctx context.Context) bool {
 	if w.resumed {
 		since = w.turn.Started
 	}
+	if w.before.why == orchestrator.NoUndoPlace {
+		return touchedBelow(ctx, w.at.Dir, since.Add(-clockSlack))
+	}
 	for _, r := range w.before.repos {
 		if touched, err := r.Touched(ctx, since.Add(-clockSlack)); err != nil || touched {
 			return true
@@ -334,6 +341,32 @@ func (w *watch) touched(ctx context.Context) bool {
 	}
 	return len(w.before.repos) == 0
 }
+
+// touchedBelow reports whether a file below a directory on this host may have been written since the given time. It
+// ignores Git directories. It returns true if there are too many files.
+func touchedBelow(ctx context.Context, dir string, since time.Time) (touched bool) {
+	count := 0
+	// The callback ignores errors: the agent, which has the same rights, cannot read such a directory either.
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if entry.Name() == ".git" && entry.IsDir() {
+			return fs.SkipDir
+		}
+		info, err := entry.Info()
+		count++
+		touched = ctx.Err() != nil || count > mostSearched || err == nil && info.ModTime().After(since)
+		if touched {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return touched
+}
+
+// mostSearched is the maximum number of files that touchedBelow inspects.
+const mostSearched = 50_000
 
 // restorable leaves out changes of the entries for nested repositories. Each nested repository has a snapshot of its
 // own.

@@ -12,7 +12,6 @@ func TestTheWorkOverASkillIsLinear(t *testing.T) {
 		hostile.Linear(t, texts, func(text string) {
 			ownName(text)
 			ownName("---\n" + text + "\n---")
-			Commands(text)
 		})
 	}
 }

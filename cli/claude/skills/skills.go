@@ -190,15 +190,3 @@ func ownName(text string) string {
 	}
 	return ""
 }
-
-var inlineShell = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("!`([^`]+)`|(?s:```!\\s*\n?(.*?)```)")
-})
-
-// Commands returns the shell commands in a skill's text that run as soon as the agent uses the skill.
-func Commands(text string) (all []string) {
-	for _, m := range inlineShell().FindAllStringSubmatch(text, -1) {
-		all = append(all, strings.TrimSpace(m[1]+m[2]))
-	}
-	return all
-}

@@ -110,14 +110,6 @@ func TestFindDoesNotShowFilesOutside(t *testing.T) {
 	}
 }
 
-func TestCommands(t *testing.T) {
-	got := skills.Commands(
-		"---\nx: y\n---\nNow: !`git status` and\n```!\nrm -rf build\nls\n```\nnot `this` or ! `that`")
-	if want := []string{"git status", "rm -rf build\nls"}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
 // TestMainAnswers tests that Main prints the result of Find.
 func TestMainAnswers(t *testing.T) {
 	home := t.TempDir()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -75,6 +76,18 @@ func (p *Person) TapData(on Message, data string) *Tap {
 		m = &message{Message: on, chat: s.chats[on.Chat]}
 	}
 	return s.tap(p, m, data)
+}
+
+// TapEarly is like TapData, but the press reached Telegram while the message was as in on and had the button. The bot may
+// have changed the message since.
+func (p *Person) TapEarly(on Message, data string) *Tap {
+	s := p.srv
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, has := button(on.Keyboard, data); !has {
+		on.Keyboard = append(slices.Clone(on.Keyboard), []Button{{Text: "x", Data: data}})
+	}
+	return s.tap(p, &message{Message: on, chat: s.chats[on.Chat]}, data)
 }
 
 func (s *Server) live(on Message) *message {
