@@ -307,3 +307,64 @@ func TestFilesOfALocalBotAPIServer(t *testing.T) {
 		t.Errorf("%d bytes are kept of %d", sizes, want)
 	}
 }
+
+// In a worktree that ductor made, users and agents reach the files of the worktree, and no other hidden file.
+func TestFilesInAWorktree(t *testing.T) {
+	town := newTown(t, func(c *config.Config) {
+		c.Permissions.Mode = "bypass"
+		c.Projects.DefaultDir = filepath.Join(c.Projects.Roots[0], "app", ".worktrees", "fix")
+		if err := os.MkdirAll(c.Projects.DefaultDir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	})
+	town.makeFile("out/report.txt", []byte("42"))
+	town.makeFile("notes.txt", []byte("the notes"))
+	town.makeFile("sent.txt", []byte("sent"))
+	town.makeFile(".git", []byte("gitdir: /x"))
+	town.makeFile("../other/far.txt", []byte("x"))
+	town.makeFile("../../.git/config", []byte("x"))
+	town.makeFile("../../readme.txt", []byte("read me"))
+	const hidden = "I don't touch hidden files and folders"
+
+	town.say("/get out/report.txt")
+	town.awaitFile("document", "report.txt")
+	town.say("/get ../../readme.txt")
+	town.awaitFile("document", "readme.txt")
+	for _, path := range []string{".git", "../other/far.txt", "../../.git/config"} {
+		town.awaitAfter(town.say("/get %s", path), path+": "+hidden)
+	}
+	file := town.chat.Person().SendDocument(town.chat, csvFile("data.csv"), telegram.WithCaption("/put"))
+	town.awaitAfter(file, "Saved as "+filepath.Join(town.cfg.Projects.DefaultDir, "data.csv"))
+	town.awaitAfter(town.chat.Person().Send(town.chat, "/put .git/x", telegram.ReplyTo(file.ID)), hidden)
+	m := town.awaitKeyboard(town.say("/files"), "📄 data.csv")
+	town.pressOn(m, "⬆ Up")
+	m = town.awaitKeyboard(m, "📄 readme.txt")
+	town.awaitAfter(town.say("/files .git"), hidden)
+
+	c, release := town.holdTurn()
+	if out := c.call("send_file", map[string]any{"path": "sent.txt"}); !strings.Contains(out, "on its way") {
+		t.Errorf("send_file answers %q", out)
+	}
+	town.awaitFile("document", "sent.txt")
+	consult := func(path string) string {
+		return c.call("consult_with", map[string]any{"model": "claude", "question": `[[start]] [[text "it is read"]]`,
+			"context": []string{path}})
+	}
+	if out := consult("notes.txt"); !strings.Contains(out, "it is read") {
+		t.Errorf("a context file: %q", out)
+	}
+	for _, path := range []string{".git", "../../.git/config"} {
+		for tool, out := range map[string]string{
+			"consult_with": consult(path), "send_file": c.call("send_file", map[string]any{"path": path}),
+		} {
+			if !strings.Contains(out, hidden) {
+				t.Errorf("%s of %s answers %q", tool, path, out)
+			}
+		}
+	}
+	release()
+	town.awaitDone(1)
+	town.say(`[[start]] [[text "Here:\n\n[[file: notes.txt]]\n\n[[file: .git]]\n\nDone."]]`)
+	town.awaitFile("document", "notes.txt")
+	town.await("📎 .git: " + hidden)
+}

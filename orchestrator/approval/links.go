@@ -58,6 +58,9 @@ func (r *Requests) readPlan(ctx context.Context, p *cli.ApprovalAsked) {
 	var plan []byte
 	files, err := r.files()
 	if err == nil {
+		err = rooted.CheckVisible(filepath.Base(p.Title))
+	}
+	if err == nil {
 		plan, err = files.ReadFile(ctx, filepath.Dir(p.Title), filepath.Base(p.Title), planBytes)
 	}
 	if err != nil {
@@ -166,7 +169,11 @@ func (f *currentFiles) compare(ctx context.Context, path string, c cli.FileChang
 			room = f.room
 		}
 	}
-	was, err := f.files.ReadFile(ctx, dir, below, room)
+	var was []byte
+	err := rooted.CheckVisible(below)
+	if err == nil {
+		was, err = f.files.ReadFile(ctx, dir, below, room)
+	}
 	var refused *rooted.Error
 	switch {
 	case err == nil:

@@ -200,20 +200,37 @@ func (s *Service) Write(ctx context.Context, at orchestrator.FilePlace, path, na
 // find returns the root that contains a path, and the path relative to this root.
 func (s *Service) find(at orchestrator.FilePlace, path string) (root, below string, err error) {
 	full := full(at.Dir, path)
-	for _, named := range at.Roots {
-		for _, dir := range []string{named, cli.RealPath(named)} {
-			if rel, err := filepath.Rel(dir, full); err == nil && filepath.IsLocal(rel) && len(dir) > len(root) {
-				root, below = dir, rel
-			}
-		}
-	}
+	root, below = locate(at.Roots, full)
 	switch {
 	case root == "":
 		return "", "", &orchestrator.FileError{Path: path, Why: orchestrator.FileOutside}
 	case s.isSecret(full) || s.isSecret(filepath.Join(cli.RealPath(root), below)):
 		return "", "", &orchestrator.FileError{Path: path, Why: orchestrator.FileSecret}
 	}
+	// The working directory itself may be below a hidden directory, such as a worktree in .worktrees.
+	visible := below
+	if dirRoot, dir := locate(at.Roots, at.Dir); dirRoot != "" && cli.RealPath(dirRoot) == cli.RealPath(root) {
+		if rel, err := filepath.Rel(dir, below); err == nil && filepath.IsLocal(rel) {
+			visible = rel
+		}
+	}
+	if err := rooted.CheckVisible(visible); err != nil {
+		return "", "", refused(path, err)
+	}
 	return root, below, nil
+}
+
+// locate returns the innermost root that contains an absolute path, and the path relative to this root. It returns ""
+// if there is none.
+func locate(roots []string, full string) (root, below string) {
+	for _, named := range roots {
+		for _, dir := range []string{named, cli.RealPath(named)} {
+			if rel, err := filepath.Rel(dir, full); err == nil && filepath.IsLocal(rel) && len(dir) > len(root) {
+				root, below = dir, rel
+			}
+		}
+	}
+	return root, below
 }
 
 // isSecret reports whether a file belongs to ductor, or has a name that is usual for files with secrets.
