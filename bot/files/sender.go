@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"ductor/bot/message"
@@ -63,8 +64,17 @@ func (s *Sender) send(ctx context.Context, to orchestrator.ConversationID, at or
 	if answer != nil && len(refused) > 0 {
 		contents = append(contents, message.Content{Text: render.Plain(answer(refused))})
 	}
+	if err := s.store(ctx, to, key, contents); err != nil {
+		return nil, err
+	}
+	return refused, nil
+}
+
+// store stores messages, and starts to send them.
+func (s *Sender) store(ctx context.Context, to orchestrator.ConversationID, key string,
+	contents []message.Content) error {
 	if len(contents) == 0 {
-		return refused, nil
+		return nil
 	}
 	var rows []orchestrator.Message
 	for n, c := range contents {
@@ -72,10 +82,10 @@ func (s *Sender) send(ctx context.Context, to orchestrator.ConversationID, at or
 	}
 	if err := s.Store.FinishUpdates(ctx, nil, rows...); err != nil {
 		s.forget(contents)
-		return nil, fmt.Errorf("store files to be sent: %w", err)
+		return fmt.Errorf("store files to be sent: %w", err)
 	}
 	s.Messages.Wake()
-	return refused, nil
+	return nil
 }
 
 // read copies files to the spool. It returns messages that contain the files, and errors for the files that cannot be
@@ -156,10 +166,11 @@ func (s *Sender) forget(contents []message.Content) {
 	}
 }
 
-// Deliver sends the files that the agent named in the answer of a turn. A second call for the same turn has no effect.
-// If a file cannot be sent, Deliver sends a message with the reason.
+// Deliver sends the files that the agent named in the answer of a turn, also if the turn failed. A second call for the
+// same turn has no effect. If a file cannot be sent, Deliver sends a message with the reason. If a user aborted the
+// turn or its delivery, Deliver only sends a message that names the files.
 func (s *Sender) Deliver(ctx context.Context, t orchestrator.Turn, o orchestrator.Outcome) error {
-	if s == nil || !s.Marks || o.State != orchestrator.TurnDone {
+	if s == nil || !s.Marks {
 		return nil
 	}
 	var files []orchestrator.OutFile
@@ -169,6 +180,9 @@ func (s *Sender) Deliver(ctx context.Context, t orchestrator.Turn, o orchestrato
 	if len(files) == 0 {
 		return nil
 	}
+	if o.State == orchestrator.TurnAborted || o.Announce == orchestrator.Unwanted {
+		return s.nameUnsent(ctx, t, files)
+	}
 	at, err := s.Files.OfTurn(ctx, t)
 	if err != nil {
 		return err
@@ -177,6 +191,26 @@ func (s *Sender) Deliver(ctx context.Context, t orchestrator.Turn, o orchestrato
 		return s.sentences(s.Lang.Of(t.Prompt.Conversation.Chat), refused)
 	})
 	return err
+}
+
+// nameUnsent sends a message that names the files of an aborted turn.
+func (s *Sender) nameUnsent(ctx context.Context, t orchestrator.Turn, files []orchestrator.OutFile) error {
+	to, key := t.Prompt.Conversation, keyOf(t.ID)
+	if known, err := s.Messages.Composed(ctx, key); err != nil || known {
+		return err
+	}
+	var paths []string
+	for _, f := range files {
+		if !slices.Contains(paths, f.Path) {
+			paths = append(paths, f.Path)
+		}
+	}
+	p := s.Lang.Of(to.Chat)
+	text := p.Text("files.not-sent", render.Cut(render.OneLine(strings.Join(paths, ", ")), 1000))
+	if t.Prompt.Rights.OfListed() { // other users may not use /get
+		text += " " + p.Text("files.get-unsent", render.Cut(render.OneLine(paths[0]), 1000))
+	}
+	return s.store(ctx, to, key, []message.Content{{Text: render.Plain(text), Silent: true}})
 }
 
 func keyOf(turn cli.TurnID) string { return "turn/" + string(turn) }

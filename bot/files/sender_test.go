@@ -108,9 +108,11 @@ func (h *rig) open() {
 }
 
 // deliver shows an answer.
-func (h *rig) deliver(text string) error {
+func (h *rig) deliver(text string) error { return h.deliverAs(orchestrator.TurnDone, text) }
+
+func (h *rig) deliverAs(state orchestrator.TurnState, text string) error {
 	t := orchestrator.Turn{ID: "T1", Prompt: orchestrator.Prompt{Conversation: orchestrator.ConversationID{Chat: 1}}}
-	return h.sender.Deliver(context.Background(), t, orchestrator.Outcome{State: orchestrator.TurnDone, Text: text})
+	return h.sender.Deliver(context.Background(), t, orchestrator.Outcome{State: state, Text: text})
 }
 
 func (h *rig) wantCalls(want ...string) {
@@ -158,14 +160,50 @@ func TestFilesOfAnAnswerAreSent(t *testing.T) {
 	})
 }
 
-func TestAnAnswerThatFailedSendsNothing(t *testing.T) {
-	inHouse(t, func(h *rig) {
-		for _, state := range []orchestrator.TurnState{orchestrator.TurnFailed, orchestrator.TurnAborted, orchestrator.TurnInterrupted} {
-			if err := h.sender.Deliver(context.Background(), orchestrator.Turn{ID: "T"}, orchestrator.Outcome{State: state, Text: answer}); err != nil {
-				h.Error(err)
+// An answer that breaks off sends the files that it names completely.
+func TestAnAnswerThatFailedSendsItsFiles(t *testing.T) {
+	for _, state := range []orchestrator.TurnState{orchestrator.TurnFailed, orchestrator.TurnInterrupted} {
+		inHouse(t, func(h *rig) {
+			if err := h.deliverAs(state, "[[file: a.txt]] [[file: gone.txt]] [[file: b.p"); err != nil {
+				h.Fatal(err)
 			}
+			h.wantCalls("document", "send")
+			if got := h.chat.Text(); got != "📎 gone.txt: there is no such file." {
+				h.Errorf("%s: the chat shows %q", state, got)
+			}
+		})
+	}
+}
+
+// After an abort, one silent message names the files of the answer, and how to get them.
+func TestAnAnswerThatWasStoppedNamesItsFiles(t *testing.T) {
+	inHouse(t, func(h *rig) {
+		for range 2 { // the second time as after a restart
+			if err := h.deliverAs(orchestrator.TurnAborted, answer+"[[file: d.p"); err != nil {
+				h.Fatal(err)
+			}
+			h.wantCalls("send")
 		}
-		h.wantCalls()
+		want := "📎 Not sent, because the turn was stopped: a.txt, b.png, c.png, gone.txt. /get a.txt sends a file."
+		if got := h.chat.Text(); got != want || h.project.reads > 0 {
+			h.Errorf("the chat shows %q after %d reads", got, h.project.reads)
+		}
+		if err := h.deliverAs(orchestrator.TurnAborted, "no files"); err != nil {
+			h.Fatal(err)
+		}
+		h.wantCalls("send")
+	})
+	inHouse(t, func(h *rig) { // a member may not use /get
+		turn := orchestrator.Turn{ID: "T"}
+		turn.Prompt.Rights.Of = orchestrator.RightsOfMember
+		stopped := orchestrator.Outcome{State: orchestrator.TurnAborted, Text: "[[file: a.txt]]"}
+		if err := h.sender.Deliver(context.Background(), turn, stopped); err != nil {
+			h.Fatal(err)
+		}
+		h.wantCalls("send")
+		if got := h.chat.Text(); got != "📎 Not sent, because the turn was stopped: a.txt." {
+			h.Errorf("the chat shows %q", got)
+		}
 	})
 }
 

@@ -87,6 +87,22 @@ func TestAnAnswerBringsFiles(t *testing.T) {
 	}
 }
 
+// An answer that breaks off sends the files that it names. After an abort, the chat says how to get them.
+func TestTheFilesOfAnAnswerThatBrokeOff(t *testing.T) {
+	town := newTown(t, nil)
+	town.makeFile("out/report.txt", []byte("42"))
+	town.makeFile("out/plan.txt", []byte("plan"))
+	town.say(`[[text "Here it is:\n\n[[file: out/report.txt]]\n\nAnd more."]] [[error 400 message="no, no"]]`)
+	town.awaitFile("document", "report.txt")
+	town.await("no, no")
+	town.say(`[[text "Look:\n\n[[file: out/plan.txt]]\n\nAnd more."]] [[hang]]`)
+	town.await("📎 plan.txt")
+	town.say("/abort")
+	town.await("📎 Not sent, because the turn was stopped: out/plan.txt. /get out/plan.txt sends a file.")
+	town.say("/get out/plan.txt")
+	town.awaitFile("document", "plan.txt")
+}
+
 func TestMarkersOfFilesCanBeSwitchedOff(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) { cfg.Files.Marker = false })
 	town.makeFile("a.txt", []byte("a"))
