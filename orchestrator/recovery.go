@@ -133,7 +133,7 @@ func RemedyOf(kind cli.FailureKind) Remedy {
 		return Remedy{AutomaticNothing, []Action{ActionCompact, ActionSummary}}
 	case cli.ResumeFailed:
 		return Remedy{AutomaticNothing, []Action{ActionFresh, ActionAgain}}
-	case cli.DeniedTools, cli.LimitOfTurn, cli.AnswerCut, cli.ModelRefused, cli.Refused, cli.NoDirectory:
+	case cli.DeniedTools, cli.LimitOfTurn, cli.AnswerCut, cli.ModelRefused, cli.Refused:
 		return Remedy{}
 	}
 	return Remedy{AutomaticNothing, []Action{ActionAgain}}
