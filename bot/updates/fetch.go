@@ -18,22 +18,38 @@ func (r *receiver) fetchRepliedFile(ctx context.Context, in *Message) []orchestr
 	of := *in
 	of.ID, of.sent.file = in.sent.reply.id, in.sent.reply.file
 	file, err := r.uploads.fetch(ctx, &of)
-	switch {
-	case err != nil:
+	if err != nil {
 		r.log.Warn("fetch the file of a message that is replied to", "update", in.Update(), "err", err)
 		in.Context += fence.LostFile(fencedName(of.sent.file.name))
 		return nil
-	case of.sent.file.kind != speech:
-		in.Context += fence.File(fencedName(file.Name))
-		return []orchestrator.Attachment{file}
-	case r.listener == nil:
-		return nil
 	}
+	in.Context += fence.File(fencedName(file.Name))
+	return []orchestrator.Attachment{file}
+}
+
+// hearReplied adds the words of the voice message to which the user's message replies to the prompt. If it cannot
+// understand them, it adds a line about that, and returns the text that explains it to the user.
+func (r *receiver) hearReplied(ctx context.Context, in *Message) (failure string) {
+	p := r.lang.Of(in.Conversation.Chat)
+	if r.listener == nil {
+		in.Context += fence.LostSpeech()
+		return p.Text("updates.no-transcriber")
+	}
+	r.acknowledge(in)
+	of := *in
+	of.ID, of.sent.file = in.sent.reply.id, in.sent.reply.file
 	of.Text, of.sent.forwarded = "", false
-	if err := r.listen(ctx, &of, file.Path); err == nil {
-		in.Context += fence.Speech(of.Text)
+	file, err := r.uploads.fetch(ctx, &of)
+	if err == nil {
+		err = r.listen(ctx, &of, file.Path)
 	}
-	return nil
+	if err != nil {
+		r.log.Warn("transcribe a message that is replied to", "update", in.Update(), "err", err)
+		in.Context += fence.LostSpeech()
+		return r.sentence(p, err)
+	}
+	in.Context += fence.Speech(of.Text)
+	return ""
 }
 
 // fetch downloads the files of the messages, and transcribes speech. If a file fails, fetch also returns its message.

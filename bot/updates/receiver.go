@@ -90,9 +90,17 @@ func (r *receiver) handle(ctx context.Context, q *queue, t *task, parts []*Messa
 		if !q.goSlow(t) {
 			return nil
 		}
-		files = append(files, r.fetchRepliedFile(ctx, first)...)
+		failure := ""
+		if first.sent.reply.file.kind == speech {
+			failure = r.hearReplied(ctx, first)
+		} else {
+			files = append(files, r.fetchRepliedFile(ctx, first)...)
+		}
 		if ctx.Err() != nil || !q.commit(t) {
 			return nil
+		}
+		if failure != "" {
+			r.finisher.Finish(ctx, nil, refusal(first.Conversation, first.sent.reply.id, failure))
 		}
 	}
 	return r.submit(ctx, t, parts, files)
