@@ -11,6 +11,28 @@ import (
 	"ductor/orchestrator/fence"
 )
 
+// addReplied adds the file or the words of the message to which the user's message replies to the prompt. If it cannot
+// understand the words, it tells the user. It returns false if an abort dropped the task or ductor is stopping.
+func (r *receiver) addReplied(ctx context.Context, q *queue, t *task, in *Message) ([]orchestrator.Attachment, bool) {
+	if !q.goSlow(t) {
+		return nil, false
+	}
+	var files []orchestrator.Attachment
+	failure := ""
+	if in.sent.reply.file.kind == speech {
+		failure = r.hearReplied(ctx, in)
+	} else {
+		files = r.fetchRepliedFile(ctx, in)
+	}
+	if ctx.Err() != nil || !q.commit(t) {
+		return nil, false
+	}
+	if failure != "" {
+		r.finisher.Finish(ctx, nil, refusal(in.Conversation, in.sent.reply.id, failure))
+	}
+	return files, true
+}
+
 // fetchRepliedFile downloads the file of the message to which the user's message replies. If the download fails, it
 // adds a line about the missing file to the prompt.
 func (r *receiver) fetchRepliedFile(ctx context.Context, in *Message) []orchestrator.Attachment {

@@ -87,21 +87,11 @@ func (r *receiver) handle(ctx context.Context, q *queue, t *task, parts []*Messa
 		return nil
 	}
 	if first.sent.reply != nil && first.sent.reply.file != nil {
-		if !q.goSlow(t) {
+		replied, ok := r.addReplied(ctx, q, t, first)
+		if !ok {
 			return nil
 		}
-		failure := ""
-		if first.sent.reply.file.kind == speech {
-			failure = r.hearReplied(ctx, first)
-		} else {
-			files = append(files, r.fetchRepliedFile(ctx, first)...)
-		}
-		if ctx.Err() != nil || !q.commit(t) {
-			return nil
-		}
-		if failure != "" {
-			r.finisher.Finish(ctx, nil, refusal(first.Conversation, first.sent.reply.id, failure))
-		}
+		files = append(files, replied...)
 	}
 	return r.submit(ctx, t, parts, files)
 }

@@ -39,9 +39,6 @@ func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Ac
 	}
 	switch what {
 	case orchestrator.ActionAgain:
-		if t.Outcome.Recovery.Kind == cli.NoDirectory {
-			t.Session = "" // if the user has chosen another directory since, the current session works there
-		}
 		return e.repeat(ctx, t, by)
 	case orchestrator.ActionFresh, orchestrator.ActionSummary:
 		if t.Session == "" || t.Agent == "" {
