@@ -18,6 +18,7 @@ import (
 	"ductor/bot/menu"
 	"ductor/bot/message"
 	"ductor/bot/project"
+	"ductor/bot/render"
 	"ductor/bot/sessions"
 	"ductor/bot/silence"
 	"ductor/bot/steps"
@@ -265,8 +266,13 @@ func wantsOf(c naming.Choice) orchestrator.Wants {
 }
 
 // Edited implements updates.Handler. If the edited message was speech, Edited corrects the transcript. If it was the
-// prompt of the running turn, Edited offers to restart the turn.
+// prompt of the running turn, Edited offers to restart the turn. If the prompt has already run, Edited says so.
 func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int, text string) bool {
+	return in.Role.May(orchestrator.ActAsChat) && h.correctOrRestart(ctx, in, message, text) ||
+		h.answerLateEdit(ctx, in, message, text)
+}
+
+func (h *handlers) correctOrRestart(ctx context.Context, in *updates.Message, message int, text string) bool {
 	shown, page, ok, err := h.transcripts.Edited(ctx, in.Conversation, in.Person, in.ID, in.Text)
 	if err != nil {
 		h.commands.log.Error("correct a transcript", "update", in.Update(), "err", err)
@@ -283,13 +289,27 @@ func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int,
 	return h.restarts.offer(ctx, in, message, text)
 }
 
+// answerLateEdit tells the user, once for each message, that the prompt has already run. It returns false if it answered
+// nothing.
+func (h *handlers) answerLateEdit(ctx context.Context, in *updates.Message, promptID int, text string) bool {
+	if !h.callbacks.queue.edits.ran.answer(in.Conversation, promptID, text, in.Text) {
+		return false
+	}
+	p := h.commands.lang.Of(in.Conversation.Chat)
+	h.finisher.Finish(ctx, in.Updates, message.Compose(in.Conversation, message.Content{
+		Text: render.Plain(p.Text("bot.edited-late")), ReplyTo: in.ID, Silent: true,
+	}))
+	return true
+}
+
 // EditedToCommand implements updates.Handler.
 func (h *handlers) EditedToCommand(ctx context.Context, in *updates.Message, first int) bool {
 	old, found := h.promptOf(ctx, in, first)
-	if found {
-		h.refuseEdit(ctx, in, old, "bot.edited-to-command")
+	if !found {
+		return h.answerLateEdit(ctx, in, first, in.Text)
 	}
-	return found
+	h.refuseEdit(ctx, in, old, "bot.edited-to-command")
+	return true
 }
 
 // EditedToModel implements updates.Handler.

@@ -159,7 +159,7 @@ func newInboundRig(t *testing.T, jobs ...orchestrator.Jobs) *inboundRig {
 			Aliases: func() map[string]naming.Alias { return map[string]naming.Alias{"fast": {Use: "claude/opus high"}} },
 			Reload:  func(context.Context, orchestrator.Press) string { return "reloaded" },
 		},
-		desk: rig.desk, feedback: rig.voice, chat: &Chat{messages: messages, approvals: approvals, queue: newQueueCards(messages, nil, nil)},
+		desk: rig.desk, feedback: rig.voice, chat: &Chat{messages: messages, approvals: approvals, queue: newQueueCards(messages, nil, &editOffers{})},
 	}, rig.options)
 	rig.configure(func(*updates.RouterOptions) {})
 	return rig

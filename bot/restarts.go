@@ -147,6 +147,7 @@ type editOffers struct {
 	messages *message.Messages
 	lang     *lang.Choices
 	log      *slog.Logger
+	ran      ranPrompts
 }
 
 // ended closes the open offer to restart a turn. The message with the offer then shows that the turn has ended.
@@ -158,6 +159,7 @@ func (o *editOffers) ended(ctx context.Context, t orchestrator.Turn) {
 	if err != nil {
 		o.log.Warn("withdraw the offer to start over", "turn", t.ID, "err", err)
 	}
+	o.ran.remember(t, e.Offer != "")
 	if e.Offer == "" {
 		return
 	}

@@ -33,10 +33,10 @@ type Handler interface {
 	// prompt quotes the bot's message.
 	Subject(ctx context.Context, in *Message) orchestrator.Subject
 	// Edited is called if a user edits a prompt that has left the queue. first is the ID of the prompt's first message,
-	// and text is the new text of the prompt. Edited returns false if it ignores the edit.
+	// and text is the new text of the prompt. The user may send prompts. Edited returns false if it ignores the edit.
 	Edited(ctx context.Context, in *Message, first int, text string) bool
 	// EditedToCommand is called if a user makes a command of a prompt by an edit. The command does not run. first is the
-	// ID of the prompt's first message. EditedToCommand returns false if the prompt neither waits nor runs.
+	// ID of the prompt's first message. EditedToCommand returns false if it ignores the edit.
 	EditedToCommand(ctx context.Context, in *Message, first int) bool
 	// EditedToModel is called if a user adds the name of a model to a prompt by an edit. It returns false if the prompt
 	// goes to that model anyway, or neither waits nor runs.

@@ -334,7 +334,7 @@ func (r *receiver) edit(ctx context.Context, t *task, in *Message) error {
 		return nil
 	case changed && r.reactions():
 		r.feedback.React(in.Conversation, in.ID, editEmoji, 0)
-	case !changed && in.Role.May(orchestrator.ActAsChat) && r.handler.Edited(ctx, in, message, text):
+	case !changed && r.handler.Edited(ctx, in, message, text):
 		return nil
 	}
 	r.finisher.Finish(ctx, t.updates)
