@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"ductor/bot/card"
+	"ductor/bot/edits"
 	"ductor/bot/message"
 	"ductor/bot/outbox"
 	"ductor/bot/render"
@@ -23,14 +24,14 @@ import (
 type queueCards struct {
 	messages *message.Messages
 	lang     *lang.Choices
-	edits    *editOffers // closes the offer to restart a turn when the turn has ended
+	edits    *edits.Prompts // closes the offer to restart a turn when the turn has ended
 
 	mu    sync.Mutex
 	cards map[cli.TurnID]*queueCard
 	past  map[cli.TurnID]bool // turns that left the queue before their card was created
 }
 
-func newQueueCards(messages *message.Messages, l *lang.Choices, edits *editOffers) *queueCards {
+func newQueueCards(messages *message.Messages, l *lang.Choices, edits *edits.Prompts) *queueCards {
 	return &queueCards{
 		messages: messages, lang: l, edits: edits,
 		cards: make(map[cli.TurnID]*queueCard), past: make(map[cli.TurnID]bool),

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"ductor/bot/edits"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/lang"
@@ -22,7 +23,7 @@ func TestAViewerChangesNothing(t *testing.T) {
 	const viewer = 8
 	actions := rapid.SampledFrom([]string{
 		actAgain, actFresh, actSummary, actCompact, actLater, actHandOff, actDrop, actNotAt, tgapi.LogInAction, actLift, actShow, actCancel, actStop, actSteer,
-		actInterrupt, actRestart, actKeep, actLanguage, "m", "p", "a", "j", "f", "o", "unknown",
+		actInterrupt, edits.ActionRestart, edits.ActionKeep, actLanguage, "m", "p", "a", "j", "f", "o", "unknown",
 	})
 	// not available in this rig
 	absent := map[string]bool{"files": true, "get": true, "put": true, "consult": true, "group": true, "pair": true, "users": true, "doctor": true}
