@@ -98,11 +98,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 		usage: &usage.Screen{Store: p.opts.Usage, Now: o.Now, Spool: p.spool, Names: p.chat.names, Lang: o.Lang},
 		sessions: sessions.New(sessions.Options{
 			Sessions: p.opts.Sessions, Journal: p.opts.Journal, SetAway: p.opts.SetAway, Now: o.Now, Lang: o.Lang,
-			Files: sessionFiles(p.opts.Changes),
-			Current: func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) {
-				st, err := p.desk.Status(ctx, in)
-				return st.Session.ID, err
-			},
+			Files: sessionFiles(p.opts.Changes), Status: p.desk.Status,
 		}),
 		projects: project.New(project.Options{
 			Projects: p.opts.Projects, Topics: newTopics{p.topics, menus, p.desk}, Lang: o.Lang,

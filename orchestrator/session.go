@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -103,6 +104,33 @@ func (t Turn) AgentEnv() AgentEnv {
 		of.Lane = AsideLane
 	}
 	return of
+}
+
+// Agents returns the agents of a session, given its last entries in order. The agent that answered last comes first.
+// Agents that have only a session of their own, for example from a terminal, come at the end. Questions outside of turns
+// do not count.
+func (s Session) Agents(entries []Turn) (agents []cli.Agent) {
+	add := func(agent cli.Agent) {
+		if agent != "" && !slices.Contains(agents, agent) {
+			agents = append(agents, agent)
+		}
+	}
+	for _, t := range slices.Backward(entries) {
+		if t.Entry.Kind == TurnEntry && t.Outcome.Text != "" {
+			add(t.Agent)
+		}
+	}
+	var others []cli.Agent
+	for of := range s.AgentSessions {
+		if of.Lane == MainLane {
+			others = append(others, of.Agent)
+		}
+	}
+	slices.Sort(others)
+	for _, agent := range others {
+		add(agent)
+	}
+	return agents
 }
 
 // MostSessionName limits the characters of a session's name.
@@ -258,11 +286,14 @@ type Sessions interface {
 	Turns(ctx context.Context, in ConversationID, id SessionID, limit int) ([]Turn, error)
 	// Resume makes a session the current session of the conversation.
 	Resume(ctx context.Context, in ConversationID, id SessionID) (Session, error)
+	// Continue is like Resume, and also makes the agent that answered last in the session the agent of the
+	// conversation. It does not change the agent if the last one can't run in the conversation.
+	Continue(ctx context.Context, in ConversationID, id SessionID) (Session, error)
 	// Own returns a session that belongs to the user who pressed, from any conversation. It returns ErrElsewhere for a
 	// session of another user, and ErrNoSession for an unknown ID.
 	Own(ctx context.Context, by Press, id SessionID) (Session, error)
-	// TakeOver moves a session of the user to the conversation in which the user pressed the button, and makes it the
-	// current session there. It returns ErrElsewhere for a session of another user, ErrSessionInUse if the session has
+	// TakeOver moves a session of the user to the conversation in which the user pressed the button, and continues it
+	// there; see Continue. It returns ErrElsewhere for a session of another user, ErrSessionInUse if the session has
 	// a running turn or belongs to a job, and ErrNoSession for an unknown ID.
 	TakeOver(ctx context.Context, by Press, id SessionID) (Session, error)
 	// Rename changes the title of a session, or returns ErrBadChoice for an empty title.

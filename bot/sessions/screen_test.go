@@ -78,6 +78,16 @@ func (e engine) Resume(ctx context.Context, in orchestrator.ConversationID, id o
 	return e.db.Session(ctx, id)
 }
 
+func (e engine) SetModel(ctx context.Context, in orchestrator.ConversationID, agent cli.Agent, model cli.ModelID,
+	effort cli.Effort) error {
+	c, err := e.db.Conversation(ctx, in)
+	if err != nil {
+		return err
+	}
+	c.Agent, c.Model, c.Effort = agent, model, effort
+	return e.db.SaveConversation(ctx, c)
+}
+
 func (e engine) Begin(ctx context.Context, s orchestrator.Session, agent cli.Agent) error {
 	if err := e.db.CreateSession(ctx, s); err != nil {
 		return err
@@ -95,6 +105,7 @@ type agents struct {
 	stored   []cli.StoredSession
 	err      error
 	released int
+	missing  cli.Agent // not configured
 }
 
 func (a *agents) StoredSessions(_ context.Context, in cli.Sandbox, _ cli.Accounts,
@@ -107,6 +118,13 @@ func (a *agents) StoredSessions(_ context.Context, in cli.Sandbox, _ cli.Account
 
 func (a *agents) ResumeCommand(_ context.Context, agent cli.Agent, req cli.Request) (string, error) {
 	return fmt.Sprintf("cd %s && %s --resume %s", req.Dir, agent, req.Resume), a.err
+}
+
+func (a *agents) CannotHold(agent cli.Agent, _ cli.Request) string {
+	if agent == a.missing {
+		return "ductor knows no agent of this name"
+	}
+	return ""
 }
 
 func (a *agents) Release(cli.Conversation) { a.released++ }
@@ -126,10 +144,7 @@ func newRig(t testing.TB) *rig {
 	book.Attach(engine{db}, &r.agents)
 	r.screen = screen.New(screen.Options{
 		Sessions: book, Journal: db, Now: func() time.Time { return noon.Add(3 * time.Hour) },
-		Current: func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) {
-			c, err := db.Conversation(ctx, in)
-			return c.Session, err
-		},
+		Status: engine{db}.Status,
 	})
 	return r
 }
@@ -158,7 +173,10 @@ func (r *rig) session(in orchestrator.ConversationID, id orchestrator.SessionID,
 func (r *rig) turn(t orchestrator.Turn, answer string) {
 	r.t.Helper()
 	ctx := r.t.Context()
-	t.State, t.Queued, t.Agent = orchestrator.TurnQueued, noon, "claude"
+	t.State, t.Queued = orchestrator.TurnQueued, noon
+	if t.Agent == "" {
+		t.Agent = "claude"
+	}
 	r.must(r.db.EnqueueTurn(ctx, t))
 	t.Started = noon
 	if ok, err := r.db.StartTurn(ctx, t, cli.Start{}); err != nil || !ok {
@@ -243,7 +261,7 @@ func TestAWalkThroughTheSessions(t *testing.T) {
 	r.said("Pinned.")
 	r.shows("📌 Fix the parser")
 	r.press("Continue")
-	r.said("Your next message continues: Fix the parser")
+	r.said("Your next message continues with Claude: Fix the parser")
 	r.shows("Your next message continues it.")
 	page, err := r.screen.Rename(t.Context(), owner, "  A better\nparser ")
 	r.must(err)
@@ -255,6 +273,35 @@ func TestAWalkThroughTheSessions(t *testing.T) {
 	r.press("Fix the parser")
 	r.said("New session with all that was said up to there.")
 	r.shows("⑂ A better parser", "1 message", "> Fix the parser")
+}
+
+// A continued session goes on with the agent that answered last in it, if that agent can run in the chat. The page and
+// the notice name the agents.
+func TestAContinuedSessionGoesOnWithItsAgent(t *testing.T) {
+	for missing, want := range map[cli.Agent]cli.Agent{"": "codex", "codex": "gemini"} {
+		r := newRig(t)
+		r.agents.missing = missing
+		r.session(here, "s1", "The parser", [2]string{"begin", "by Claude"})
+		r.turn(orchestrator.Turn{ID: "s1-2", Session: "s1", Agent: "codex",
+			Prompt: orchestrator.Prompt{Conversation: here, Person: 1}}, "by Codex")
+		r.session(here, "s2", "The docs", [2]string{"begin", "by Claude"})
+		c, err := r.db.Conversation(t.Context(), here)
+		r.must(err)
+		c.Agent, c.Model, c.Effort = "gemini", "pro", "high"
+		r.must(r.db.SaveConversation(t.Context(), c))
+		r.command("")
+		r.press("The parser")
+		r.shows("With Codex, Claude")
+		r.press("Continue")
+		r.said("Your next message continues with " +
+			map[cli.Agent]string{"codex": "Codex", "gemini": "Gemini"}[want] + ": The parser")
+		c, err = r.db.Conversation(t.Context(), here)
+		r.must(err)
+		kept := c.Model == "pro" && c.Effort == "high"
+		if c.Session != "s1" || c.Agent != want || kept != (want == "gemini") {
+			t.Errorf("with %q missing, the chat uses %s %s %s", missing, c.Agent, c.Model, c.Effort)
+		}
+	}
 }
 
 // Prompts without text have a label in the language of the chat.

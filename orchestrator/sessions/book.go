@@ -23,6 +23,9 @@ type Engine interface {
 	// Move moves a session to another conversation. It returns ErrSessionInUse while a turn of the session runs.
 	Move(ctx context.Context, s orchestrator.Session, to orchestrator.ConversationID) error
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
+	// SetModel sets the agent of a conversation, and its model and effort.
+	SetModel(ctx context.Context, in orchestrator.ConversationID, agent cli.Agent, model cli.ModelID,
+		effort cli.Effort) error
 	// Directory returns the absolute path of a directory. If sessions must not work there, it returns ErrOutsideRoot or
 	// ErrNotADir.
 	Directory(path string) (string, error)
@@ -33,6 +36,8 @@ type Agents interface {
 	StoredSessions(ctx context.Context, in cli.Sandbox, of cli.Accounts, dir string) ([]cli.StoredSession, error)
 	ResumeCommand(ctx context.Context, agent cli.Agent, req cli.Request) (string, error)
 	Release(conversation cli.Conversation)
+	// CannotHold returns the reason why an agent cannot run a request, or "".
+	CannotHold(agent cli.Agent, req cli.Request) string
 }
 
 // Options configures a Book. All fields except Seen are required.
@@ -113,6 +118,30 @@ func (b *Book) Resume(ctx context.Context, in orchestrator.ConversationID,
 	return b.engine.Resume(ctx, in, id)
 }
 
+// lastEntries is the number of entries in which Continue searches for the last answer.
+const lastEntries = 50
+
+// Continue implements orchestrator.Sessions.
+func (b *Book) Continue(ctx context.Context, in orchestrator.ConversationID,
+	id orchestrator.SessionID) (orchestrator.Session, error) {
+	s, err := b.Resume(ctx, in, id)
+	if err != nil {
+		return s, err
+	}
+	entries, err := b.opts.Store.History(ctx, id, lastEntries)
+	if err != nil {
+		return s, err
+	}
+	st, err := b.engine.Status(ctx, in)
+	agents := s.Agents(entries)
+	if err != nil || len(agents) == 0 || agents[0] == st.Agent || b.agents.CannotHold(agents[0], cli.Request{
+		Sandbox: st.Sandbox, Permission: st.Permission, Accounts: st.Settings.Accounts,
+	}) != "" {
+		return s, err
+	}
+	return s, b.engine.SetModel(ctx, in, agents[0], "", "")
+}
+
 // restored restores a session if it is archived. touch is the store's TouchSession.
 func restored(ctx context.Context, touch func(context.Context, orchestrator.SessionID, time.Time) error,
 	s orchestrator.Session, used time.Time) (orchestrator.Session, error) {
@@ -145,7 +174,7 @@ func (b *Book) TakeOver(ctx context.Context, by orchestrator.Press, id orchestra
 			return s, err
 		}
 	}
-	return b.Resume(ctx, by.Conversation, id)
+	return b.Continue(ctx, by.Conversation, id)
 }
 
 // Rename implements orchestrator.Sessions.
