@@ -23,7 +23,8 @@ type Engine interface {
 	// Move moves a session to another conversation. It returns ErrSessionInUse while a turn of the session runs.
 	Move(ctx context.Context, s orchestrator.Session, to orchestrator.ConversationID) error
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
-	// SetModel sets the agent of a conversation, and its model and effort.
+	// SetModel sets the agent and model for the next turns. If the agent is new in the session, it gets the history of
+	// the session.
 	SetModel(ctx context.Context, in orchestrator.ConversationID, agent cli.Agent, model cli.ModelID,
 		effort cli.Effort) error
 	// Directory returns the absolute path of a directory. If sessions must not work there, it returns ErrOutsideRoot or
