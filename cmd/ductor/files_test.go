@@ -354,7 +354,7 @@ func TestFilesInAWorktree(t *testing.T) {
 	town.awaitAfter(town.chat.Person().Send(town.chat, "/put .git/x", telegram.ReplyTo(file.ID)), hidden)
 	m := town.awaitKeyboard(town.say("/files"), "📄 data.csv")
 	town.pressOn(m, "⬆ Up")
-	m = town.awaitKeyboard(m, "📄 readme.txt")
+	town.awaitKeyboard(m, "📄 readme.txt")
 	town.awaitAfter(town.say("/files .git"), hidden)
 
 	c, release := town.holdTurn()
