@@ -169,11 +169,7 @@ func (f *currentFiles) compare(ctx context.Context, path string, c cli.FileChang
 			room = f.room
 		}
 	}
-	var was []byte
-	err := rooted.CheckVisible(below)
-	if err == nil {
-		was, err = f.files.ReadFile(ctx, dir, below, room)
-	}
+	was, err := f.files.ReadFile(ctx, dir, below, room)
 	var refused *rooted.Error
 	switch {
 	case err == nil:
