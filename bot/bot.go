@@ -48,7 +48,9 @@ type Options struct {
 	Users users.Directory       // manages users for /pair and /users; nil: the configuration defines all users
 	Owner orchestrator.PersonID // user to notify of problems with polling; 0: none
 
-	Lost        time.Time                           // messages from before this time may already be handled; zero: none
+	// Lost is the time up to which the database may have lost data, or zero. The bot does not handle older messages,
+	// because ductor may have handled them already.
+	Lost        time.Time
 	Polled      func(err error, wait time.Duration) // called after each poll; see updates.PollerOptions
 	AlbumWindow time.Duration                       // wait for other files of an album; default: 1.5 s; < 0: no wait
 	PasteWindow time.Duration                       // wait for other parts of a text; default: 300 ms; < 0: no wait
@@ -360,7 +362,7 @@ func (b *Bot) prepare(ctx context.Context, commands func(lang.Printer) []menuIte
 	}
 	for i, l := range lang.Languages() {
 		menu := map[string]any{"commands": commands(l.Printer())}
-		if i > 0 { // without a language code, the menu applies to all other languages
+		if i > 0 { // the first menu has no language code, so Telegram uses it for all other languages
 			menu["language_code"] = l
 		}
 		if err := b.api.Call(call, "setMyCommands", menu, nil); err != nil {

@@ -241,7 +241,7 @@ func (c *callbacks) menu(ctx context.Context, p updates.Press, action, data stri
 	return a.Answer, err
 }
 
-// display handles a button below the question whether the users can see rich messages.
+// display handles an answer to the question "Can you see rich messages?".
 func (c *callbacks) display(ctx context.Context, s *display.Screen, p updates.Press,
 	what string) (tgapi.Answer, error) {
 	text, err := s.Press(ctx, p.By.Conversation, what)

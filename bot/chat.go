@@ -107,11 +107,10 @@ func (c *Chat) Remark(ctx context.Context, t orchestrator.Turn, line string) err
 	return c.cards.Remark(ctx, t, line)
 }
 
-// Say sends a message about a scheduled job whose turn did not run. It sends at most one for each turn; see
-// card.Cards.Say.
-func (c *Chat) Say(ctx context.Context, never orchestrator.Turn, text string, job orchestrator.JobID) error {
-	return c.cards.Say(ctx, never, text, tgapi.Keyboard{
-		{cron.ShowButton(c.lang.Of(never.Prompt.Conversation.Chat), job)},
+// Say sends a message about a scheduled job whose turn never ran; see card.Cards.Say.
+func (c *Chat) Say(ctx context.Context, t orchestrator.Turn, text string, job orchestrator.JobID) error {
+	return c.cards.Say(ctx, t, text, tgapi.Keyboard{
+		{cron.ShowButton(c.lang.Of(t.Prompt.Conversation.Chat), job)},
 	})
 }
 

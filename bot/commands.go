@@ -74,7 +74,8 @@ func (c *commands) find(name string) (updates.CommandSpec, bool) {
 	return c.endsWait(c.announced(updates.CommandSpec{Right: orchestrator.ChangeSettings, Do: c.unknown})), false
 }
 
-// endsWait returns a command after which the user's next message is no text that the bot asked for before.
+// endsWait wraps a command. If the bot asked the user for a text before the command, the user's next message after the
+// command no longer counts as this text.
 func (c *commands) endsWait(s updates.CommandSpec) updates.CommandSpec {
 	do := s.Do
 	if do == nil {
@@ -217,7 +218,8 @@ func (c *commands) removedCommand(replacement lang.Key) updates.CommandFunc {
 	}
 }
 
-// endSession ends the session of a conversation, and what the agent and the bot asked during it.
+// endSession ends the session of a conversation. It also withdraws the agent's unsent messages. If the bot asked the
+// user for a text before, the user's next message no longer counts as this text.
 func (c *commands) endSession(ctx context.Context, in *updates.Message) error {
 	if err := c.desk.New(ctx, in.Conversation); err != nil {
 		return err
@@ -313,7 +315,7 @@ func (c *commands) cwd(ctx context.Context, r updates.Request) {
 		c.answer(ctx, r, p.Text("bot.cwd", st.Dir)+"\n"+p.Text("bot.cwd-help"))
 		return
 	}
-	before, unknown := c.desk.Status(ctx, r.In.Conversation)
+	before, errBefore := c.desk.Status(ctx, r.In.Conversation)
 	dir, err := c.desk.SetDir(ctx, r.In.Conversation, r.Args, r.In.Person)
 	switch {
 	case errors.Is(err, orchestrator.ErrOutsideRoot):
@@ -324,8 +326,8 @@ func (c *commands) cwd(ctx context.Context, r updates.Request) {
 		c.fail(ctx, r, "bot.dir-not-changed", err)
 	default:
 		text := p.Text("project.opened", dir)
-		// Ignore an error of Status, because the directory is already set.
-		if now, err := c.desk.Status(ctx, r.In.Conversation); errors.Join(err, unknown) == nil {
+		// The directory is set even if one of the calls of Status failed. The answer then contains fewer details.
+		if now, err := c.desk.Status(ctx, r.In.Conversation); errors.Join(err, errBefore) == nil {
 			text = project.ChosenDir(p, before, now)
 		}
 		c.answer(ctx, r, text)

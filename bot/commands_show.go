@@ -43,7 +43,7 @@ func (c *commands) ofAgent(
 	}
 }
 
-// statusText returns the answer to /status. later contains lines about prompts that jobs run again.
+// statusText returns the answer to /status. later contains the result of cron.Screen.LaterLines.
 func statusText(p lang.Printer, st orchestrator.Status, now time.Time, later []string) string {
 	who := render.ChoiceText(p, st.Agent, st.Model, st.Effort)
 	if account := st.Settings.Accounts[st.Agent]; account != "" {

@@ -23,7 +23,7 @@ func (a consultDesk) Runs(in orchestrator.ConversationID) bool {
 }
 
 // Stop implements Desk. If the user may stop the work of other users, Stop also cancels all consultations of the
-// conversation. Users without this right cannot start consultations.
+// conversation. Other users have no consultations that Stop must cancel, because they cannot start any.
 func (a consultDesk) Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	questions := 0

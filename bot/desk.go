@@ -50,12 +50,15 @@ type Desk interface {
 	// member, Stop affects only the user's own turns. Turns that started after the user's message or button press
 	// continue.
 	//
-	// First, Stop tells the agent to end. Then it calls told with the running turn, or with nil if no turn is running.
-	// Finally, it calls answer, and stores the end of the turns and the result of answer in one transaction.
+	// Stop makes these steps:
+	//   - It tells the agent to end.
+	//   - It calls told with the running turn, or with nil if no turn is running.
+	//   - It calls answer.
+	//   - In one transaction, it stores that the turns have ended, and the result of answer.
 	//
-	// If the transaction fails, Stop returns an error. ductor then stores the end of the turns later, but without the
-	// messages that answer returned. If ductor crashes before it has stored them, the next process handles the user's
-	// updates again.
+	// If the transaction fails, Stop returns an error. ductor later stores that the turns have ended, but drops the
+	// result of answer. If ductor crashes before it has stored that the turns have ended, the next process handles the
+	// user's updates again.
 	Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 		answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error)
 	// StopTurn stops only the given running turn. It returns ErrNoTurn if the turn is not running, ErrElsewhere if the
@@ -95,8 +98,8 @@ type Desk interface {
 	// ShowAgain sends the result of a turn again, as new messages.
 	ShowAgain(ctx context.Context, turn cli.TurnID, by orchestrator.Press) error
 
-	// SetDir sets the working directory. In another directory than the current one, the next turn starts a new session.
-	// path is absolute or relative to the current directory. SetDir returns the absolute path. It returns ErrOutsideRoot if the directory is not below one of the
-	// configured roots, and ErrNotADir if it is not a directory.
+	// SetDir sets the working directory. If the directory changes, the next turn starts a new session. path is absolute
+	// or relative to the current directory. SetDir returns the absolute path. It returns ErrOutsideRoot if the
+	// directory is not below one of the configured roots, and ErrNotADir if it is not a directory.
 	SetDir(ctx context.Context, id orchestrator.ConversationID, path string, by orchestrator.PersonID) (string, error)
 }

@@ -27,8 +27,8 @@ type lostAnswers struct {
 	owner    orchestrator.PersonID
 	lang     *lang.Choices
 	log      *slog.Logger
-	// back receives the IDs of chats that accept messages again. If the channel is full, the answers of a chat wait for
-	// the next start of ductor.
+	// back receives the IDs of chats that accept messages again. If the channel is full, reached drops the ID of the
+	// chat. ductor then offers the chat's answers only after its next start.
 	back chan int64
 
 	mu sync.Mutex // held while a stored list changes
@@ -62,7 +62,7 @@ func (l *lostAnswers) add(ctx context.Context, lost card.Lost) {
 			continue
 		}
 		text := l.lang.Of(int64(to)).Text("bot.lost-in-group", title)
-		key := fmt.Sprint("lost/", lost.Turn, "/", to) // one message if the asker is the owner
+		key := fmt.Sprint("lost/", lost.Turn, "/", to) // an asker who is the owner gets only one message
 		if err := l.messages.PostOnce(ctx, orchestrator.ConversationID{Chat: int64(to)}, key,
 			message.Content{Text: render.Plain(text)}); err != nil {
 			l.log.Warn("notify a user about a group that does not let the bot write", "user", to, "err", err)
@@ -122,7 +122,7 @@ func (l *lostAnswers) offer(ctx context.Context, all []lostAnswer) (left []lostA
 	return left
 }
 
-// change applies f to the stored lost answers of a chat.
+// change replaces the stored list of a chat's lost answers by the result of f.
 func (l *lostAnswers) change(ctx context.Context, chat int64, f func([]lostAnswer) []lostAnswer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -24,7 +24,7 @@ import (
 type queueCards struct {
 	messages *message.Messages
 	lang     *lang.Choices
-	edits    *edits.Prompts // closes the offer to restart a turn when the turn has ended
+	edits    *edits.Prompts // when a turn has ended, closes the offer to restart this turn
 
 	mu    sync.Mutex
 	cards map[cli.TurnID]*queueCard
@@ -71,8 +71,8 @@ func (q *queueCards) openLocked(t orchestrator.Turn) *queueCard {
 	return c
 }
 
-// content returns the content of a card. When the turn starts, message.Messages deletes the card. The card of a
-// cancelled turn stays.
+// content returns the content of a card. After the turn has left the queue, the content makes message.Messages delete
+// the card, or edit it one last time if the turn was cancelled or steered into the running turn.
 func (q *queueCards) content(c *queueCard) message.Content {
 	p := q.lang.Of(c.turn.Prompt.Conversation.Chat)
 	if !c.over {
@@ -218,7 +218,7 @@ func (q *queueCards) removeHints(id orchestrator.ConversationID) {
 		}
 	}
 	q.mu.Unlock()
-	show(changed) // show all changed cards: no card may ask for an answer that the agent already has
+	show(changed) // all changed cards, not only maxMoved: an old hint would ask users for what they have already done
 }
 
 // unqueued removes the card of a turn that has left the queue, even if a previous process sent the card. It also

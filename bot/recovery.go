@@ -25,7 +25,7 @@ const (
 	actLift    = "lb"
 	actAccount = "ac"
 	actMode    = "mo"
-	actNotAt   = "na" // cancels a run at a later time; below the message that announces it
+	actNotAt   = "na" // cancels a planned run of the prompt; in the message that announces this run
 )
 
 // perRow is the number of buttons in one row.
@@ -36,7 +36,7 @@ func (b turnButtons) Offer(turn cli.TurnID, r orchestrator.Recovery) tgapi.Keybo
 	var k tgapi.Keyboard
 	for _, what := range r.Offer {
 		button := b.choice(turn, what, r)
-		if len(button.Data) > tgapi.DataLimit { // the ID of the turn and the account name are too long for a button
+		if len(button.Data) > tgapi.DataLimit { // omit the button if the account name is too long
 			continue
 		}
 		if len(k) == 0 || len(k[len(k)-1]) == perRow {
@@ -92,7 +92,7 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 	if receipt.Full {
 		return tgapi.Answer{Text: say.Text("bot.queue-full")}, nil
 	}
-	// Remove the buttons only if the action created another turn. If the action repeats the same turn, this turn may
+	// Remove the buttons only if the action created a new turn. If the action runs the old turn again, this turn may
 	// already have ended again, and its message may have new buttons.
 	if receipt.Turn != turn {
 		c.feedback.Unbutton(p.By.Conversation, p.Message)
@@ -114,7 +114,7 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 	return a, nil
 }
 
-// cancelLater handles the button that cancels a run at a later time. The message then offers to run the prompt now.
+// cancelLater handles the button that cancels a planned run of a prompt. The message then offers to run the prompt now.
 func (c *callbacks) cancelLater(ctx context.Context, p updates.Press, turn string) (tgapi.Answer, error) {
 	if _, err := c.desk.Choose(ctx, cli.TurnID(turn), orchestrator.ActionDrop, p.By); err != nil {
 		return tgapi.Answer{}, err

@@ -14,21 +14,22 @@ import (
 	"ductor/orchestrator"
 )
 
-// handleExpected handles a text that a user sends after pressing a button that asks for a text. It returns expected =
-// false for any other message, for replies, and for answers to a question of the agent that is newer than the press.
+// handleExpected handles a message that contains a text for which the bot asked after the user pressed a button. It
+// returns expected = true if it handled the message. It does not handle replies. It also does not handle messages that
+// may answer an approval or question of the agent, if the agent asked after the user pressed the button.
 //
-// It returns mayDecide = false if the user has started something else, such as a new session, after the last press. The
-// message can then not be an answer to an older approval or question of the agent.
+// mayDecide is false if the user has started something else, such as a new session, since the agent asked. The message
+// then cannot answer the approval or question.
 func (h *handlers) handleExpected(ctx context.Context, in *updates.Message) (expected, mayDecide bool) {
 	if in.ReplyTo != 0 {
 		return false, true
 	}
-	to, since, err := message.Expected(ctx, h.journal, in.Press)
+	to, acted, err := message.Expected(ctx, h.journal, in.Press)
 	if err != nil {
 		h.commands.log.Error("find the question before a message", "update", in.Update(), "err", err)
 	}
 	switch {
-	case since.IsZero(), h.approvals.AnswersNewer(ctx, approvalMessage(in), since):
+	case acted.IsZero(), h.approvals.AnswersNewer(ctx, approvalMessage(in), acted):
 		return false, true
 	case to == 0:
 		return false, false
@@ -39,7 +40,7 @@ func (h *handlers) handleExpected(ctx context.Context, in *updates.Message) (exp
 }
 
 // handleText handles a text for which the bot has asked: a field of a job, or the title of a session. to is the ID of
-// the message in which the bot asked. handleText returns false if this message asks for no text.
+// the bot's message that asked for the text. handleText returns false if this message asks for no text.
 func (h *handlers) handleText(ctx context.Context, in *updates.Message, to int) bool {
 	return h.handleJobReply(ctx, in, to) || h.handleRenaming(ctx, in, to)
 }
@@ -119,10 +120,10 @@ func promptOf(in *updates.Message) orchestrator.Prompt {
 	}
 }
 
-// answerText marks a text for which the bot has asked as handled, and sends an answer. to is the ID of the message in
-// which the bot asked. used reports whether the bot used the text. If the text is no reply, the user may have meant it as
-// a prompt, so answerText offers to send it as one. answerText returns false if the next process must handle the text
-// again.
+// answerText is called when the bot has handled a text for which it had asked. It marks the user's message as handled,
+// and sends an answer. to is the ID of the bot's message that asked for the text. used reports whether the bot could
+// use the text. If the user's message is not a reply, the user may have meant it as a prompt, so answerText also offers
+// to send it to the agent. answerText returns false if the next process must handle the user's message again.
 func (h *handlers) answerText(ctx context.Context, in *updates.Message, to int, answer tgapi.Page,
 	used bool) bool {
 	if in.ReplyTo != 0 {
@@ -147,7 +148,8 @@ func (h *handlers) answerText(ctx context.Context, in *updates.Message, to int, 
 	}), offer)
 }
 
-// undoText restores the field of a job or the title of a session that a text replaced; see transcript.Options.
+// undoText implements Undo in transcript.Options. The text may have replaced a field of a job or the title of a
+// session.
 func (h *handlers) undoText(ctx context.Context, by orchestrator.Press, question int, update int64) string {
 	text, err := h.commands.screens.jobs.Undo(ctx, by, question, update)
 	if err == nil && text == "" {
@@ -160,8 +162,8 @@ func (h *handlers) undoText(ctx context.Context, by orchestrator.Press, question
 	return text
 }
 
-// handleJobReply changes a scheduled job if the bot's message with the ID to asks for a field of the job. It returns
-// false if that message asks for something else.
+// handleJobReply changes a field of a scheduled job if a message of the bot asks for this field. to is the ID of the
+// bot's message. handleJobReply returns false if this message asks for no such field.
 func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message, to int) bool {
 	reply := cron.Reply{By: in.Press, To: to, Text: in.Text}
 	state := h.commands.screens.jobs.Reply(ctx, reply, func(p tgapi.Page, used bool) {
@@ -173,8 +175,8 @@ func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message, to i
 	return state != cron.Prompt
 }
 
-// handleRenaming renames a session if the bot's message with the ID to asks for the new title of the session. It
-// returns false if that message asks for something else.
+// handleRenaming renames a session if a message of the bot asks for the new title. to is the ID of the bot's message.
+// handleRenaming returns false if this message asks for no title.
 func (h *handlers) handleRenaming(ctx context.Context, in *updates.Message, to int) bool {
 	renamed, ok, err := h.commands.screens.sessions.Replied(ctx, in.Press, to, in.Plain)
 	answer := renamed.Answer

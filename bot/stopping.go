@@ -44,12 +44,13 @@ func (c *commands) stop(ctx context.Context, a updates.Abort) {
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return
 	}
-	if err != nil { // the turn was stopped anyway, and the orchestrator stores its end later
+	if err != nil { // the turn was stopped, but this was not stored yet; see Desk.Stop
 		c.log.Error("abort", "update", in.Update(), "err", err)
 	}
 	reply.recordStored(err == nil)
 	if in.Role.May(orchestrator.EndAny) {
-		// The orchestrator withdraws the messages of the aborted turn. A member may withdraw no others.
+		// The orchestrator withdraws only the unsent messages of the aborted turn. The user may also stop the work of
+		// others, so withdraw the unsent messages of all turns.
 		c.withdraw(ctx, in.Conversation)
 	}
 	a.Go(reply.follow)
@@ -62,8 +63,8 @@ func (c *commands) withdraw(ctx context.Context, in orchestrator.ConversationID)
 	}
 }
 
-// stillAlive is the time after which the reply names processes that are still running. It is longer than DefaultGrace,
-// the time in which agents must end.
+// stillAlive is the time after which the reply to /abort names processes that are still running. It is longer than
+// DefaultGrace, which is the time that an agent has to end.
 const stillAlive = cli.DefaultGrace + 5*time.Second
 
 // stopReply is the reply to /abort. It first shows "Stopping…", and then "Stopped." when all processes of the turn have
@@ -217,8 +218,8 @@ const (
 	releaseSlowest = 5 * time.Minute
 )
 
-// resumeStops completes the replies to /abort that the previous process did not finish. Each reply changes when its
-// turn has ended. beside runs a function in the background.
+// resumeStops shows the final text in the replies to /abort that still show "Stopping…" because the previous process
+// ended too early. For each reply, it waits in the background until the turn has ended. beside starts a goroutine.
 func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, beside func(func()), l *lang.Choices,
 	log *slog.Logger) error {
 	held, err := messages.Hold(ctx, stopPrefix)
@@ -239,7 +240,7 @@ func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, bes
 					}.Encode()
 				}
 			}
-			for pause := releaseAgain; ; pause = min(2*pause, releaseSlowest) { // the disk may be full
+			for pause := releaseAgain; ; pause = min(2*pause, releaseSlowest) { // repeat, because the disk may be full
 				err := messages.Release(ctx, row)
 				if err == nil {
 					return

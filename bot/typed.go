@@ -43,8 +43,8 @@ func (t *typing) start(h *handlers) {
 	t.begin()
 }
 
-// readyWait is the timeout of await. It must only cover the start of ductor: if ductor stops meanwhile, the terminal
-// sends the command again to the next process.
+// readyWait is the timeout of await. It must be longer than the start of ductor. If ductor stops during this time, the
+// terminal sends the command again to the next process.
 const readyWait = 20 * time.Second
 
 // await waits until Run is ready for input and returns the handlers. It returns ErrNotReady if that takes too long.
@@ -70,7 +70,7 @@ func (b *Bot) ShowTyped(ctx context.Context, by orchestrator.Press, id, text str
 	if err := b.messages.PostTyped(ctx, in, id, c); err != nil {
 		return err
 	}
-	if b.chat.typing.handlers.Load() == nil { // Run is not ready yet, and sends stored messages when it starts
+	if b.chat.typing.handlers.Load() == nil { // Bot.Run is not ready yet; it will send all stored messages
 		return nil
 	}
 	return b.messages.SendOwed(ctx)

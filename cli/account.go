@@ -55,8 +55,8 @@ func (a Account) Label(p lang.Printer) string {
 type AccountVars struct {
 	// Home is the variable with the path of the directory in which the agent stores its state and its log-in.
 	Home string
-	// Leads lists the other variables that determine the log-in, as names or NAME_* patterns. They contain a key, or
-	// the path of a file or directory in which the agent stores state.
+	// Leads lists the variables besides Home that determine the log-in, as names or NAME_* patterns. Such a variable
+	// contains, for example, an API key or the path of a file with the agent's state.
 	Leads []string
 }
 

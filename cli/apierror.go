@@ -32,9 +32,14 @@ func (e APIError) Kind() FailureKind {
 		return NetworkDown
 	}
 	switch kind {
-	// Some APIs use these statuses, too, if a limit is reached or a log-in has expired.
+	// Some APIs also use the HTTP statuses of these kinds for a reached limit or an expired log-in.
 	case Refused, Forbidden:
 		return cmp.Or(sharpKind(e.Text), kind)
+	// Gemini reports a used-up plan with status 500.
+	case APIFailed:
+		if limitWords().MatchString(e.Text) {
+			return LimitReached
+		}
 	case "":
 		if kind = KindOfWords(": "+strings.ToLower(e.Text), looseWords()); kind == UnknownFailure {
 			kind = cmp.Or(named, kind)

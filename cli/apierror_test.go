@@ -16,6 +16,8 @@ func TestTheKindOfAnErrorOfAModel(t *testing.T) {
 		{APIError{Status: 408}, APIFailed},
 		{APIError{Status: 413}, Refused},
 		{APIError{Status: 429}, LimitReached},
+		{APIError{Status: 500, Text: "You have exhausted your capacity on this model."}, LimitReached},
+		{APIError{Status: 500, Text: "Internal error encountered."}, APIFailed},
 		{APIError{Status: 500}, APIFailed},
 		{APIError{Status: 502}, APIFailed},
 		{APIError{Status: 503}, Overloaded},

@@ -163,8 +163,8 @@ func (a ApprovalAsked) RunsCommand() bool {
 	return a.Effect.Shell != NoShell && a.Title+a.Detail != "" && len(a.Changes) == 0
 }
 
-// Names reports whether the request mentions one of the given files: as a file to change, as a field, as a text in its
-// input, or as one of the words of its command. Relative paths are relative to dir.
+// Names reports whether the request mentions one of the given files. It searches the changes and fields of the request,
+// the texts in its input, and the words of its command (words). Relative paths are relative to dir.
 func (a ApprovalAsked) Names(files []string, dir string, words []string) bool {
 	texts := slices.Concat(words, textsIn(a.Input))
 	for _, f := range a.Fields {
@@ -181,7 +181,8 @@ func (a ApprovalAsked) Names(files []string, dir string, words []string) bool {
 // are the fields with the weight LabelField. Two requests that differ only in labels therefore have the same parts.
 func (a ApprovalAsked) DistinctParts() ([]Field, []Leaf) {
 	weights := map[string]Weight{}
-	// Several fields with the same name can have different weights. None of them counts as a label.
+	// Leaves have names but no weights. If several fields have the same name, one of them may be no label. So treat
+	// none of them as a label.
 	for _, f := range a.Fields {
 		if _, again := weights[f.Name]; again {
 			f.Weight = PlainField

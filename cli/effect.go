@@ -33,9 +33,12 @@ type ShellUse string
 
 // ShellUse values.
 const (
-	NoShell        ShellUse = ""
-	ShellExplained ShellUse = "explained" // the agent gives a reason for asking, or its shell is no POSIX shell
-	ShellRoutine   ShellUse = "routine"   // the agent asks the user without giving a reason
+	NoShell ShellUse = ""
+	// ShellExplained means that the agent gave a reason for asking. Commands for a shell that is no POSIX shell, such
+	// as PowerShell, always have this value.
+	ShellExplained ShellUse = "explained"
+	// ShellRoutine means that the agent asks without giving a reason.
+	ShellRoutine ShellUse = "routine"
 )
 
 // ShellUseFor returns the ShellUse of a request to run a command. reason is the agent's reason for asking, or "".
@@ -51,11 +54,13 @@ type Reach string
 
 // Values of Reach, from narrow to wide.
 const (
-	// ReachUnknown means that a rule covers no other request: the input is not an object, or repeats a field.
+	// ReachUnknown means that the input is not an object, or repeats a field. A rule then covers no other request.
 	ReachUnknown Reach = ""
-	// ReachExact means that a rule covers only equal inputs: the input names a command, directory, file or right.
+	// ReachExact means that the input contains a command, a directory, a file or permissions; see targetFields. A rule
+	// then covers only requests with an equal input.
 	ReachExact Reach = "exact"
-	// ReachTool means that a rule covers all requests for the tool: the input names none of these.
+	// ReachTool means that the input contains none of the fields in targetFields. A rule then covers all requests for
+	// the tool.
 	ReachTool Reach = "tool"
 )
 
@@ -143,8 +148,20 @@ func effectiveFields(input json.RawMessage) (map[string]any, bool) {
 	return fields, true
 }
 
+// shellCall matches the part of a command line that calls a shell of the system with one command, such as "sh -c ". A
+// shell in another directory may be any program.
+const shellCall = `^(?:(?:/usr)?/bin/)?(?:ba|z)?sh -l?c `
+
 // inShell matches a command line that only passes one command to a shell, such as sh -c 'make'. Some agents write every
 // command this way.
 var inShell = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:/usr)?(?:/bin/)?(?:ba|z)?sh -l?c (?:'([^']+)'|([A-Za-z0-9_./-]+))$`)
+	return regexp.MustCompile(shellCall + `(?:'([^']+)'|([A-Za-z0-9_./-]+))$`)
 })
+
+var startsWithShellCall = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(shellCall) })
+
+// CutShellCall removes the call of a shell of the system, such as "/usr/bin/zsh -lc ", from the start of a command
+// line. It returns the shell word with the command. It returns other command lines unchanged.
+func CutShellCall(command string) string {
+	return command[len(startsWithShellCall().FindString(command)):]
+}

@@ -78,9 +78,9 @@ func named(patterns []string, name string) bool {
 	})
 }
 
-// AtHome adapts env to a process whose HOME is home. It removes the variables that would make programs use another
-// home, even if the configuration allows them. It also removes the variables in leads, which contains names or NAME_*
-// patterns. If home is empty, AtHome returns env unchanged.
+// AtHome adapts env to a process with the home directory home. It removes variables that would lead programs to another
+// home directory, such as XDG_*, even if the configuration allows agents to inherit them. It also removes the variables
+// in leads, a list of names and NAME_* patterns. If home is empty, AtHome returns env unchanged.
 func AtHome(env []string, home string, leads ...string) []string {
 	if home == "" {
 		return env

@@ -164,8 +164,8 @@ type StatusKind string
 
 // StatusKind values.
 const (
-	// StatusStarting means that the agent is starting. The event SessionStarted ends this status. If Detail names the
-	// reason of a delay, StatusIdle ends the status.
+	// StatusStarting means that the agent is starting. Without a Detail, the status ends with the event SessionStarted.
+	// With a Detail, which explains a delay, the status ends with StatusIdle.
 	StatusStarting   StatusKind = "starting"
 	StatusWaiting    StatusKind = "waiting"    // the agent waits for the first output of the model
 	StatusCompacting StatusKind = "compacting" // the agent shortens its context
@@ -214,8 +214,8 @@ type Substituted struct {
 // are near a limit. ResetAt is zero if the agent does not report it.
 type RateLimited struct{ ResetAt time.Time }
 
-// LimitsReported contains the agent's report of how much of its plan the account has used. Providers set only Limits,
-// with the limits in that report. Package orchestrator/turn adds the account's other limits.
+// LimitsReported contains the usage limits of an account's plan. A provider sets only Limits, to the limits that the
+// agent reported. Package orchestrator/turn then adds the limits that are missing from the agent's report.
 type LimitsReported struct {
 	AccountLimits
 	// Others lists the accounts of the agent to which a user can switch. It is empty if no limit is near.

@@ -56,9 +56,13 @@ type Failure struct {
 	Sandbox Sandbox   // where the agent should have run; empty for this host, or if ductor does not know it
 	Reason  string    // one sentence, often the agent's own, shortened; may be empty
 	ResetAt time.Time // LimitReached and FailsOften: when the agent can be used again; zero if unknown
-	Code    int       // Crashed: exit code, negative for a signal, or CodeUnknown; FailsOften: failed turns
-	Detail  string    // end of stderr, or raw output, shortened
-	Cause   error     // the underlying error, for errors.Is; may be nil
+	// Code is the exit code if Kind is Crashed: negative for a signal, or CodeUnknown. If Kind is FailsOften, Code is
+	// the number of failed turns.
+	Code   int
+	Detail string // end of stderr, or raw output, shortened
+	// Cause is the underlying error, for errors.Is; it may be nil. If it contains a *lang.Error, Sentence uses the text of
+	// that error, in the user's language, in place of Reason.
+	Cause error
 }
 
 // Failf returns a Failure whose Reason is formatted like fmt.Sprintf.
@@ -92,6 +96,9 @@ func (f *Failure) Unwrap() error { return f.Cause }
 // Sentence describes the failure and a fix in one line.
 func (f *Failure) Sentence(p lang.Printer) string {
 	what, help, reason := f.what(p), "", f.Reason
+	if why := (*lang.Error)(nil); errors.As(f.Cause, &why) {
+		reason = why.Explain(p)
+	}
 	if f.advised() && !p.IsEnglish() {
 		reason = ""
 	}

@@ -18,10 +18,10 @@ type Weight string
 
 // Weight values.
 const (
-	PlainField Weight = ""      // the user sees it
-	WiderField Weight = "wider" // asks for more rights than usual, such as network access; the user sees it first
-	EditField  Weight = "edit"  // describes a change of a file, which the user sees as a diff
-	LabelField Weight = "label" // identifies the request, or has its usual value; the user does not see it
+	PlainField Weight = ""      // users see the field
+	WiderField Weight = "wider" // asks for more rights than usual, such as network access; users see the field first
+	EditField  Weight = "edit"  // describes a change of a file, which users see as a diff
+	LabelField Weight = "label" // only identifies the request, or has a usual value; users do not see the field
 )
 
 // Field is a value in a request's input that users would not see in the request's title, detail or changes.
@@ -31,15 +31,15 @@ type Field struct {
 	Weight Weight `json:"weight,omitempty"`
 }
 
-// Reading describes which input fields a provider knows in requests for approval. Its method Fields finds the values
-// that users must see in addition to the title, the detail and the changes.
+// Reading describes the fields that a provider knows in the input of a request for approval. Its method Fields returns
+// the values that users must see in addition to the title, the detail and the changes.
 //
-// Names of fields have the form of Leaf.Name. In Labels, Wider and Edit they have no array indices. A name in Labels or
-// Wider also covers all fields below that name.
+// Names of fields have the form of Leaf.Name. In Labels, Wider and Edit, names have no array indices. A name in Labels
+// or Wider also covers all fields below the named field.
 type Reading struct {
 	Dir string // the working directory of the turn
-	// Said maps a field to the value that users already see in the title, the detail, the reason or the changes. Method
-	// Fields omits a field only if the input contains this value.
+	// Said maps a field to the value that users already see in the title, the detail, the reason or the changes. The
+	// method Fields omits the field if its value in the input equals the value in Said.
 	Said   map[string]string
 	Usual  map[string]string // for each field, a usual value, which users need not see; null is usual for every field
 	Labels []string          // names of fields that only identify the request
@@ -171,8 +171,8 @@ const (
 	wholeInputName = "input"
 )
 
-// Leaves returns the single values of an input, in order. If a key occurs twice, Leaves returns both values. Leaves
-// returns invalid JSON as one leaf.
+// Leaves returns the leaves of a JSON value, in order. If a key occurs twice, Leaves returns both values. If the input
+// is invalid JSON, Leaves returns the whole input as one leaf.
 func Leaves(input json.RawMessage) []Leaf {
 	if len(bytes.TrimSpace(input)) == 0 {
 		return nil

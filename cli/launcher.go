@@ -37,8 +37,8 @@ type Launcher interface {
 // this position. If a turn has no Start, no agent has received it.
 type Start struct {
 	Run    RunID
-	Output int64 // bytes of output that belong to earlier turns
-	Input  int64 // bytes of input that belong to earlier turns
+	Output int64 // number of bytes of output before the turn
+	Input  int64 // number of bytes of input before the turn
 	Note   string
 }
 
@@ -59,7 +59,7 @@ type RunID string
 // recognizes the run after a restart.
 type Purpose struct {
 	Agent        Agent
-	Mode         Mode         // empty for a probe, which is a short query that ductor need not find after a restart
+	Mode         Mode         // empty for a probe, which is a short query; after a restart, ductor ends old probes
 	Conversation Conversation // empty for a process that serves several conversations
 	// Setting is a hash of the configuration with which the process runs. The provider computes the hash. After a
 	// restart, ductor uses the hash to decide which requests the process can serve. The hash reveals no secrets.
@@ -69,8 +69,8 @@ type Purpose struct {
 // Mark is the position at which a turn starts in the output and input of a run.
 type Mark struct {
 	Turn   TurnID
-	Output int64 // bytes of output that belong to earlier turns
-	Input  int64 // bytes of input that belong to earlier turns
+	Output int64 // number of bytes of output before the turn
+	Input  int64 // number of bytes of input before the turn
 	// Note is a short text in which the provider stores the state that it needs to resume the turn, such as token
 	// totals of earlier turns.
 	Note string
@@ -87,9 +87,9 @@ func (m Mark) OfTurn() bool { return m.Turn != BackgroundMark }
 type LeftRun struct {
 	Run RunID
 	Purpose
-	Marks       []Mark // marks of unfinished turns, oldest first; Launcher.Left does not set them
+	Marks       []Mark // where the unfinished turns start, oldest first; Launcher.Left does not set Marks
 	PID         int
-	OutputBegin int64 // bytes at the start of the output that were deleted
+	OutputBegin int64 // number of deleted bytes at the start of the output
 	OutputEnd   int64 // bytes that the program has printed
 	Input       LeftInput
 	Alive       bool   // the program is running; if false, its output is complete
@@ -102,8 +102,8 @@ type LeftInput struct {
 	Closed bool
 }
 
-// Missing returns the part of the input that ductor must still send. It returns nothing if the input is closed. whole
-// is the complete input. Missing is for programs that serve one turn.
+// Missing returns the part of the input that ductor must still send to a program that serves one turn. whole is the
+// complete input. If the input is closed, Missing returns nothing.
 func (i LeftInput) Missing(whole []byte) []byte {
 	if i.Closed {
 		return nil
@@ -195,9 +195,9 @@ type ExitStatus struct {
 // Terminator names who or what ended a program.
 type Terminator string
 
-// Terminator values. EndedByItself also means that an unknown process killed the program.
+// Terminator values.
 const (
-	EndedByItself     Terminator = ""
+	EndedByItself     Terminator = ""           // the program exited, or an unknown process killed it
 	EndedByStop       Terminator = "stop"       // Process.Stop
 	EndedByKill       Terminator = "kill"       // `ductor kill`, or Launcher.Discard
 	EndedByAge        Terminator = "max age"    // the program ran longer than Timing.StaleAfter

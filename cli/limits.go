@@ -15,7 +15,7 @@ type PlanLimit struct {
 	Window LimitWindow `json:"window"`
 	Used   float64     `json:"used"`            // used share, from 0 to 1
 	Resets time.Time   `json:"resets,omitzero"` // when the window ends; zero if the agent does not report it
-	Seen   time.Time   `json:"seen"`            // when the agent reported it
+	Seen   time.Time   `json:"seen"`            // when the agent reported this limit
 }
 
 // LimitWindow identifies a limit of an account.
@@ -191,8 +191,8 @@ func UnixTime(seconds float64) time.Time {
 	return time.Unix(int64(seconds), 0)
 }
 
-// Standing describes after a turn how close an agent is to its limits.
+// Standing describes how close an agent is to its limits after a turn.
 type Standing struct {
-	Fill   Fill          `json:"fill,omitzero"`   // fill of the session's context
+	Fill   Fill          `json:"fill,omitzero"`   // how full the session's context is
 	Limits AccountLimits `json:"limits,omitzero"` // only limits that are near; see AccountLimits.Near
 }

@@ -52,9 +52,9 @@ type Helper interface {
 type SkillReader interface {
 	// SkillTool returns the name of the tool (ApprovalAsked.Tool) in a request for approval to use a skill.
 	SkillTool() string
-	// ShowSkill returns a copy of asked with the contents of the skill. asked is a request for approval in a turn of
-	// req. The contents are all files of the skill, and the commands that the agent runs as soon as it loads the skill.
-	// If ShowSkill finds no files, users cannot allow the copy.
+	// ShowSkill returns a copy of asked that shows all files of the skill, and the commands that the agent runs as soon
+	// as it loads the skill. asked is a request for approval in a turn of req. If ShowSkill finds no files, users can
+	// only deny the request.
 	ShowSkill(ctx context.Context, req Request, asked ApprovalAsked) ApprovalAsked
 }
 

@@ -157,8 +157,8 @@ func KeptFile(dir, kind, ext, content string) string {
 	return filepath.Join(dir, kind+"-"+hex.EncodeToString(sum[:16])+ext)
 }
 
-// keptAnew is the age from which Keep updates a file's modification time. ductor may remove files that were not
-// modified for a day.
+// keptAnew is the age of a modification time after which Keep updates the time. Regular updates protect a used file:
+// ductor may remove a file that was not modified for a day.
 const keptAnew = time.Hour
 
 // Keep stores content in a file and returns its path; see KeptFile. If the file exists with this content, Keep does not
@@ -189,8 +189,8 @@ func Keep(dir, kind, ext, content string) (path string, err error) {
 	return path, nil
 }
 
-// holds reports whether path is a regular file with this content. If it is, holds also updates an old modification
-// time.
+// holds reports whether path is a regular file with this content. If so, holds updates a modification time older than
+// keptAnew.
 func holds(path, content string) bool {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) // opening a pipe would block
 	if err != nil {

@@ -29,8 +29,9 @@ const (
 // ProjectTool is the Tool of an ApprovalAsked about the settings of a project.
 const ProjectTool = "project settings"
 
-// ChangedSettings is the name of a label in an ApprovalAsked about the settings of a project. Its value lists the
-// settings that have changed since users last allowed the settings. Users see it in their language.
+// ChangedSettings is the name of a label in an ApprovalAsked about the settings of a project. The label's value lists
+// the settings that have changed since users last allowed the settings. Package bot shows the label in the user's
+// language.
 const ChangedSettings = "changed settings"
 
 // ProjectReader is a Provider whose agent reads settings from its working directory. Such settings can name programs to
@@ -50,12 +51,12 @@ type ProjectReader interface {
 
 // Limits of ReadProject. Users cannot allow settings that exceed a limit.
 const (
-	projectFileBytes  = 128 << 10 // size of a file
-	projectFileCount  = 500       // number of files
-	projectShownBytes = 1 << 20   // size of all fields
+	projectFileBytes  = 128 << 10 // maximum size of a file
+	projectFileCount  = 500       // maximum number of files
+	projectShownBytes = 1 << 20   // maximum size of all fields together
 )
 
-// ReadProject reads the settings in a project's files and returns them as fields for users. Any change of a file
+// ReadProject reads the settings in a project's files and returns them as fields for users. Any change of a setting
 // changes the fields. Like agents, ReadProject searches dir and all directories above it, except the home directory.
 // For a Git worktree, ReadProject also searches the main checkout. ReadProject does not follow links out of a
 // directory. home must have its links resolved.
@@ -77,7 +78,8 @@ func ReadProject(dir, home string, files []string) (fields []Field, unread strin
 	if err == nil {
 		main, own, err = mainCheckout(tree, gitDir)
 	}
-	if err != nil { // Git or an agent may find a directory there that ductor does not find
+	// ductor cannot tell where .git leads, but Git or an agent may follow it to another directory with settings.
+	if err != nil {
 		r.lack(r.shown(tree, ".git"))
 		return r.fields, r.missing
 	}
@@ -85,8 +87,9 @@ func ReadProject(dir, home string, files []string) (fields []Field, unread strin
 		r.search(main, files, seen)
 		return r.fields, r.missing
 	}
-	// The file .git may have come with the project, and name any repository of the user. An agent may follow it, so
-	// users cannot allow the settings there. But they are not shown, because the chat may not be meant to see them.
+	// The file .git may have come with the project, and may name any repository of the user. An agent may read the
+	// settings of that repository, so users must not allow the project's settings. The settings are not shown, because
+	// they may not be meant for the chat.
 	other := projectReading{dir: r.dir}
 	other.search(main, files, seen)
 	if len(other.fields) > 0 || other.missing != "" {
@@ -108,9 +111,10 @@ func (r *projectReading) search(start string, files []string, seen map[string]bo
 	}
 }
 
-// worktreeOf returns the directory that contains dir and has a file .git, and the Git directory that the file names. A
-// directory .git with a file commondir counts too, because Git then uses another repository. worktreeOf returns empty
-// strings if there is none, and only tree and an error if it cannot read the file.
+// worktreeOf searches dir and its parents for a worktree or a submodule. Such a directory contains a file .git that
+// names the Git directory, or a Git directory .git whose file commondir names another repository. worktreeOf returns
+// the directory as tree, and its Git directory. It returns empty strings if it finds nothing. If it cannot read the
+// file .git, it returns only tree and an error.
 func worktreeOf(dir string) (tree, gitDir string, err error) {
 	for at := dir; ; at = filepath.Dir(at) {
 		gitDir, err := readGitPath(at, ".git", "gitdir: ")
@@ -128,8 +132,8 @@ func worktreeOf(dir string) (tree, gitDir string, err error) {
 }
 
 // mainCheckout returns the main checkout of the repository to which a worktree or a submodule belongs, because agents
-// also read settings there. It reports whether the repository names the directory tree in return: in the file gitdir of
-// a worktree, or in core.worktree of a submodule. It returns an error if it cannot read the files of the repository.
+// also read settings there. own reports whether the repository refers to tree: in the file gitdir of a worktree, or in
+// core.worktree of a submodule. mainCheckout returns an error if it cannot read the files of the repository.
 func mainCheckout(tree, gitDir string) (dir string, own bool, err error) {
 	common, err := readGitPath(gitDir, "commondir", "")
 	if err != nil {
@@ -172,11 +176,11 @@ func coreWorktree(gitDir string) (dir string, err error) {
 
 var errUnclearPath = errors.New("programs may read this path in different ways")
 
-// readGitPath reads a file in which Git stores the label and a path. It returns the path, or "" if the file is missing
-// or does not contain the label.
+// readGitPath reads a file in which Git stores label followed by a path. It returns the path, or "" if the file is
+// missing or does not contain the label.
 //
-// Git removes only the line breaks at the end of the file. Agents may remove other white space too, and need no space
-// after the label. readGitPath returns an error if they could read another path than Git.
+// Git removes only the line breaks at the end of the file. Agents may also remove other white space, and may accept a
+// label without a space after it. readGitPath returns an error if agents could read another path than Git.
 func readGitPath(dir, name, label string) (string, error) {
 	text, err := readGitFile(filepath.Join(dir, name))
 	if err != nil || text == "" || !strings.Contains(text, strings.TrimSpace(label)) {
@@ -189,8 +193,9 @@ func readGitPath(dir, name, label string) (string, error) {
 	return gitPath(dir, to)
 }
 
-// gitPath returns the path to which a path in a file of Git leads from dir. It returns an error if the path has white
-// space at an end, control characters or invalid UTF-8, or if it leads up from the target of a link.
+// gitPath returns the absolute path for a path in a file of Git. A relative path starts at dir. gitPath returns an
+// error if the path begins or ends with white space, contains control characters or invalid UTF-8, or contains a link
+// followed by "..".
 func gitPath(dir, to string) (string, error) {
 	if strings.TrimSpace(strings.Trim(to, "\ufeff")) != to || !utf8.ValidString(to) ||
 		strings.ContainsFunc(to, unicode.IsControl) {
@@ -242,8 +247,8 @@ func (r *projectReading) read(at string, files []string) {
 		return
 	}
 	root, err := os.OpenRoot(at)
-	// An agent may be able to open a file by its name even if ductor cannot open the directory. So ductor reports each
-	// existing file as missing.
+	// If ductor cannot open the directory, an agent may still be able to open a file by its name. So report each
+	// existing file as unread.
 	if err != nil {
 		for _, name := range files {
 			if _, err := os.Lstat(filepath.Join(at, name)); err == nil {
@@ -265,7 +270,7 @@ func (r *projectReading) read(at string, files []string) {
 // present returns the files whose first path element exists in dir. This check is cheap, and most directories contain
 // none of the files.
 func present(dir string, files []string) (there []string) {
-	missing := map[string]bool{} // by first path element: whether dir does not contain it
+	missing := map[string]bool{} // for each first path element, whether dir lacks it
 	for _, name := range files {
 		first, _, _ := strings.Cut(name, "/")
 		if _, known := missing[first]; !known {

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// envMarksSuffix is the end of the name of the field that contains the marks of a .env file. The name starts with the
-// file's path. Names of variables do not contain "#", so no field of a variable has the same name.
+// envMarksSuffix ends the name of the field with the result of envMarks. The name is the path of the .env file and this
+// suffix. The fields of variables have other names, because the name of a variable does not contain "#".
 const envMarksSuffix = ": #"
 
-// envMarks returns the name of each variable of a .env file with a mark of its value, such as "NAME=1f2e". A mark is
-// the start of a hash. It is too short for guessing a secret value. SettingsChanges does not notice a change if the
-// marks are equal.
+// envMarks returns each variable of a .env file as its name and the first two bytes of a hash, such as "NAME=1f2e".
+// SettingsChanges compares these short hashes instead of secret values. They are too short for guessing a value. If the
+// hashes of two values are equal, SettingsChanges misses the change.
 func envMarks(text []byte) string {
 	values := map[string]string{}
 	var names []string
@@ -29,9 +29,9 @@ func envMarks(text []byte) string {
 	return strings.Join(names, " ")
 }
 
-// SettingsChanges compares two results of ReadProject, and returns the names of the settings that differ. The results
-// of an older version of ductor have no marks of .env files; see envMarks. If before is such a result, SettingsChanges
-// returns nil.
+// SettingsChanges compares two results of ReadProject, and returns the names of the settings that differ. It returns
+// nil if before is the result of an older version of ductor, which stored no hashes of the variables in .env files; see
+// envMarks.
 func SettingsChanges(before, now []Field) (names []string) {
 	old, oldOrder, marked := settingValues(before)
 	if !marked {
@@ -51,8 +51,8 @@ func SettingsChanges(before, now []Field) (names []string) {
 	return names
 }
 
-// settingValues returns the values of all settings by name, and the names in order. The value of a variable in a .env
-// file is its mark; see envMarks. marked is false if the marks of a .env file are missing.
+// settingValues returns the values of all settings by name, and the names in order. For a variable in a .env file, the
+// value is the short hash from envMarks. marked is false if these hashes are missing for a .env file.
 func settingValues(fields []Field) (values map[string]string, order []string, marked bool) {
 	values = map[string]string{}
 	add := func(name, value string) {
@@ -61,7 +61,7 @@ func settingValues(fields []Field) (values map[string]string, order []string, ma
 		}
 		values[name] += "\n" + value
 	}
-	unmarked := map[string]bool{} // .env files whose marks were not found yet
+	unmarked := map[string]bool{} // .env files whose hashes have not been found yet
 	for _, f := range fields {
 		file, _, _ := strings.Cut(f.Name, ": ")
 		switch {

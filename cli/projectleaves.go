@@ -17,7 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// projectLeaves returns the values that users see of a settings file. Any change of the file changes the values.
+// projectLeaves returns the values of a settings file that users must see. Any change of a setting changes the values.
 func projectLeaves(text []byte, extension string) []Leaf {
 	switch extension {
 	case ".env":
@@ -90,7 +90,8 @@ func keyLikeOwnServer(value any, inServers bool) string {
 	return ""
 }
 
-// digestLeaf returns a leaf with the size and the hash of a text, for files whose text users can read in the project.
+// digestLeaf returns a leaf with the size and the hash of a text. The hash reveals changes of a file that users do not
+// see in full.
 func digestLeaf(text []byte) Leaf {
 	return Leaf{Value: fmt.Sprintf("%d bytes, sha256 %x", len(text), sha256.Sum256(text))}
 }
@@ -187,7 +188,8 @@ var envLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[\s\v\p{Z}\x{feff}]*(?:export[\s\v\p{Z}\x{feff}]+)?([\w.-]+)[\s\v\p{Z}\x{feff}]*[=:](.*)$`)
 })
 
-// steersAgent reports whether a variable is known to affect an agent, its runtime or its programs. Users see its value.
+// steersAgent reports whether a variable is known to affect an agent, its runtime or its programs. If so, users see its
+// value.
 func steersAgent(name string) bool {
 	upper := strings.ToUpper(name)
 	prefixed := func(prefix string) bool { return strings.HasPrefix(upper, prefix) }
@@ -207,7 +209,7 @@ func steersAgent(name string) bool {
 // kinds, and commas before a closing bracket. It does not validate the text.
 func PlainJSON(raw []byte) []byte {
 	var out bytes.Buffer
-	comma := -1 // where out contains a comma that only white space and comments follow; else -1
+	comma := -1 // position in out of the last comma; -1 if other text follows the comma
 	for i := 0; i < len(raw); {
 		switch c := raw[i]; {
 		case c == '"':

@@ -43,15 +43,15 @@ type Session interface {
 	// (context.Cause) is ErrAborted. Otherwise Err has the kind TimedOut.
 	//
 	// Two causes are special:
-	//   - ErrReplaced: the agent may end the turn by itself. Info then reports Alive only if every process that the
-	//     turn started has ended.
-	//   - ErrDetached: Turn interrupts and ends nothing. The Result has Detached set, and Provider.Adopt can resume
-	//     the turn.
+	//   - ErrReplaced: the agent may end the turn by itself. Afterwards, Info reports Alive only if no process that the
+	//     turn started is left.
+	//   - ErrDetached: Turn interrupts and ends nothing. The Result has Detached set, and Provider.Adopt can resume the
+	//     turn.
 	Turn(ctx context.Context, req Request, emit func(Event))
 	// Fits reports whether this session can run req. If it cannot, the caller closes the session and opens another with
 	// req.Resume set.
 	Fits(req Request) bool
-	// Info describes the session. Callers may call it at any time, also during a turn.
+	// Info describes the session. Callers may call it at any time, even during a turn.
 	Info() SessionInfo
 	// Close ends every process of the session, including grandchildren. It returns when they have ended. Idempotent.
 	Close(ctx context.Context) error
@@ -101,9 +101,10 @@ type Limited interface {
 	Cannot(mode Mode, p PermissionMode) string
 }
 
-// OnceDenies ends the sentence with which Limited.Cannot explains that an agent in one-shot mode denies what needs
-// permission. ductor would allow the listed actions without a user, but the agent denies them, because it cannot ask
-// ductor. The actions are edits in the mode accept-edits, and the tools in Request.AllowedTools.
+// OnceDenies ends a sentence of Limited.Cannot about an agent that, in one-shot mode, denies every action that needs
+// permission. OnceDenies names the actions that ductor would allow without asking a user: edits in the mode
+// accept-edits, and the tools in Request.AllowedTools. The agent denies these actions, too, because it cannot ask
+// ductor.
 const OnceDenies = "even edits in accept-edits and allowed tools other than the web"
 
 // ModeHolder is a Provider that cannot always make its agent obey the permission mode. A Service rejects a request if
@@ -118,8 +119,8 @@ type ModeHolder interface {
 // ToolHolder is a Provider that can prevent its agent from using tools. For all other providers, a Service rejects
 // requests with ToolLists.
 type ToolHolder interface {
-	// CannotHold explains in one sentence why the agent could use tools that req.Tools does not permit. It returns ""
-	// if the agent can use only permitted tools. The result does not depend on the permission mode.
+	// CannotHold explains in one sentence why ductor cannot limit the agent to the tools that req.Tools permits. It
+	// returns "" if the agent can use only permitted tools. The result does not depend on the permission mode.
 	CannotHold(req Request) string
 }
 

@@ -48,10 +48,10 @@ type ProviderOptions struct {
 // Timing limits how long agents and their processes may take. 0 means the default of the package that enforces the
 // limit.
 type Timing struct {
-	Stall     time.Duration `toml:"stall" default:"5m" check:"1s..24h"`        // silence of an agent while no tool runs
-	ToolStall time.Duration `toml:"tool_stall" default:"30m" check:"1s..168h"` // silence of an agent while a tool runs
-	Grace     time.Duration `toml:"grace" default:"2s" check:"0..1m"`          // time to end after SIGTERM
-	Start     time.Duration `toml:"start" default:"2m" check:"1s..10m"`        // time to start a shared process
+	Stall     time.Duration `toml:"stall" default:"5m" check:"1s..24h"`        // maximum silence while no tool runs
+	ToolStall time.Duration `toml:"tool_stall" default:"30m" check:"1s..168h"` // maximum silence while a tool runs
+	Grace     time.Duration `toml:"grace" default:"2s" check:"0..1m"`          // maximum time to end after SIGTERM
+	Start     time.Duration `toml:"start" default:"2m" check:"1s..10m"`        // maximum time to start a shared process
 	// StaleAfter limits the duration of a turn. The runner enforces the limit, even while ductor is not running.
 	StaleAfter time.Duration `toml:"stale_after" default:"3h" check:"1m..720h"`
 	// OrphanAfter limits how long a run continues while ductor is not running.
@@ -83,8 +83,8 @@ func (o ProviderOptions) Allowing(names ...string) ProviderOptions {
 	return o
 }
 
-// ChildEnv returns the complete environment of an agent's process for req; see the function ChildEnv. It combines the
-// following variables. If a name occurs twice, the later value is used.
+// ChildEnv returns the complete environment of an agent's process for req. It combines the following variables. If a
+// name occurs twice, the later value is used.
 //   - the variables of Env whose names are in BaseEnv, allow or AllowEnv
 //   - the variables in own, which the provider sets
 //   - the variables of req

@@ -207,7 +207,7 @@ func (s Sandbox) Name() string {
 	return name
 }
 
-// Alone returns the conversation that has this sandbox for itself, or "" if conversations share the sandbox.
+// Alone returns the conversation that has this sandbox to itself, or "" if conversations share the sandbox.
 func (s Sandbox) Alone() Conversation {
 	_, alone, _ := strings.Cut(string(s), "/")
 	return Conversation(alone)
@@ -240,8 +240,8 @@ func (l ToolList) Equal(other ToolList) bool {
 // Permits reports whether the list certainly permits a tool. tool and the list contain the agent's own names of tools.
 // Permits ignores entries such as "Bash(git push *)", because the agent itself enforces them.
 //
-// If Permits and Forbids both return false, it is unknown to which server the tool belongs, so only a user can decide;
-// see serversOf.
+// If Permits and Forbids both return false, the tool's name does not reveal the tool's MCP server; see serversOf. Then
+// only a user can decide.
 func (l ToolList) Permits(tool string) bool {
 	return !slices.ContainsFunc(l.Denied, func(name string) bool { return mayName(name, tool) }) &&
 		(len(l.Only) == 0 || slices.ContainsFunc(l.Only, func(name string) bool { return names(name, tool) }))
@@ -268,12 +268,13 @@ func Servers(names []string) (servers, rest []string) {
 	return servers, rest
 }
 
-// names reports whether a name in a ToolList certainly means a tool. The name "mcp:NAME" means all tools of a server.
+// names reports whether a name in a ToolList certainly refers to a tool. The name "mcp:NAME" refers to all tools of the
+// MCP server NAME.
 func names(name, tool string) bool {
 	return name == tool || mayName(name, tool) && len(serversOf(tool)) == 1
 }
 
-// mayName reports whether a name in a ToolList may mean a tool.
+// mayName reports whether a name in a ToolList may refer to a tool.
 func mayName(name, tool string) bool {
 	server, ok := NamedServer(name)
 	return name == tool || ok && slices.Contains(serversOf(tool), server)

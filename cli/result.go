@@ -101,7 +101,7 @@ func (u Usage) Sub(v Usage) Usage {
 // Total returns the number of all tokens.
 func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
 
-// Fill describes how full a session's context is, and the cost of the session.
+// Fill describes how full a session's context is. It also contains the cost of the session.
 type Fill struct {
 	Used  int64      `json:"used"`            // tokens in the context; 0 if the agent does not report them
 	Limit int64      `json:"limit,omitempty"` // size of the context in tokens; 0 if the agent does not report it

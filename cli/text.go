@@ -64,7 +64,8 @@ func SaysContextFull(text string) bool { return contextFull().MatchString(text) 
 // error name.
 var (
 	limitWords = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)\b(?:hit|reached|exceeded) your (?:[\w-]+ ){0,3}(?:limit|quota|allowance)\b|` +
+		return regexp.MustCompile(`(?i)\b(?:hit|reached|exceeded|exhausted) your (?:[\w-]+ ){0,3}` +
+			`(?:limit|quota|allowance|capacity)\b|` +
 			`\b(?:usage|session|weekly|daily|monthly|hour|opus|sonnet|rate|spend(?:ing)?) limit (?:is |was |has been )?(?:reached|exceeded|hit)\b|` +
 			`\bout of (?:extra )?(?:usage|credits?|quota)\b|credit balance is too low|insufficient[ _](?:credits?|quota|balance|funds)|` +
 			`(?m:^|[.:] |\b(?:your|current|api|usage|daily|monthly|request|token) )quota (?:is |was |has been )?(?:exceeded|exhausted|reached)|` +
@@ -150,14 +151,19 @@ func Shorten(s string, limit int) string {
 	return s[:max(cut, 0)] + "…"
 }
 
-// Patterns of messages in which agents name the end of a usage limit.
+// Patterns that find the time at which a usage limit ends in an agent's message.
 var (
 	resetUnix = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)limit[^|\n]*\|(\d{10})\b`) })
 	resetIn   = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)(?:try again|retry|resets?|available)(?: again)? in ((?:about )?\d[\w., ]*)`)
+		return regexp.MustCompile(`(?i)(?:try again|retry|resets?|available)(?: again)? (?:in|after) ` +
+			`((?:about )?\d[\w., ]*)`)
 	})
 	resetAt = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)(?:try again|resets?|available again|until)(?: at| on)? ((?:[a-z]{3,9} \d{1,2}(?:st|nd|rd|th)?,? (?:\d{4},? )?(?:at )?)?\d{1,2}(?::\d\d)? ?[ap]m)\b(?: ?\((\w[\w+/-]*)\))?`)
+	})
+	resetDate = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)(?:try again|resets?|resume|available|until)\b[^.\n]{0,60}?` +
+			`\b(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d))`)
 	})
 	resetUnit = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(\d+(?:\.\d+)?) ?(d|h|ms|m|s)[a-z]*`)
@@ -188,6 +194,11 @@ func resetMoment(text string, now time.Time) time.Time {
 	if m := resetIn().FindStringSubmatch(text); m != nil {
 		if d := resetSpan(m[1]); d > 0 {
 			return now.Add(d)
+		}
+	}
+	if m := resetDate().FindStringSubmatch(text); m != nil {
+		if at, err := time.Parse(time.RFC3339, strings.ToUpper(m[1])); err == nil {
+			return at
 		}
 	}
 	if m := resetAt().FindStringSubmatch(text); m != nil {
@@ -253,11 +264,10 @@ func Tail(s string, limit int) (string, int) {
 	return strings.Clone(s[from:]), from
 }
 
-// EndOfMessage is sent to an agent after a prompt with a mention (see HasMention), so that the prompt is not the last
-// part of the message.
+// EndOfMessage is the last part of a message whose prompt may contain a mention; see HasMention.
 const EndOfMessage = "[End of the message]"
 
-// HasMention reports whether an agent may find the name of a file in a prompt, such as "@/etc/passwd". Claude adds the
-// content of such a file to the prompt, in every permission mode and without an approval. It finds names only in the
-// last part of a message, so a prompt with a mention must not be the last part.
+// HasMention reports whether an agent might find a mention of a file in a prompt, such as "@/etc/passwd". Claude adds
+// the content of a mentioned file to the prompt, in every permission mode and without an approval. Claude searches only
+// the last part of a message for mentions, so EndOfMessage must follow a prompt with a mention.
 func HasMention(prompt string) bool { return strings.Contains(prompt, "@") }

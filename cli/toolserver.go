@@ -28,9 +28,9 @@ type ToolServer struct {
 	URL  string
 	// Headers maps the name of each HTTP header to the variable in Env that contains the header's value.
 	Headers map[string]string
-	// Env contains the variables that the program needs in addition to variables that it inherits from the agent. The
-	// values may be secret, so no provider puts them on a command line. If an agent is configured by its command line,
-	// ductor adds the variables to the agent's own environment.
+	// Env contains the variables that the program needs in addition to those that it inherits from the agent. The
+	// values may be secret, so no provider puts them on a command line. If a provider configures servers on the agent's
+	// command line, ductor puts the values into the agent's environment.
 	Env map[string]string
 	// Trusted marks ductor's own server. Agents use its tools without approval, because the tools themselves ask the
 	// user if needed. Every agent gets the server's variables, so that programs of the agent can also use the server.

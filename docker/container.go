@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -115,9 +116,18 @@ func (o Options) addMounts(h *container.HostConfig) error {
 	return nil
 }
 
-// sharedMount returns a mount for the files that Bring copies. In the container, it has the path of one of ductor's
-// directories, but it does not contain the files of that directory. It is an anonymous volume: only root can write to
-// it, and the engine removes it with the container.
+// mountsAll reports whether Projects and Mounts contain all directories that a container mounts. CheckMounts does not
+// check others.
+func (o Options) mountsAll(h *container.HostConfig) bool {
+	return !slices.ContainsFunc(h.Mounts, func(has mount.Mount) bool {
+		return has.Type == mount.TypeBind &&
+			!slices.ContainsFunc(o.mounts(), func(m Mount) bool { return m.Source == has.Source })
+	})
+}
+
+// sharedMount returns a mount of an anonymous volume for the files that Bring copies into the container. dir is the
+// path of one of ductor's directories. In the container, the volume has the same path, but is empty at first. Only root
+// can write to the volume, and the engine removes it with the container.
 func (o Options) sharedMount(dir string) mount.Mount {
 	return mount.Mount{Type: mount.TypeVolume, Target: dir, VolumeOptions: &mount.VolumeOptions{
 		Labels: map[string]string{labelOwner: o.Owner, labelName: o.Name, labelUse: "shared"},

@@ -3,6 +3,6 @@
 // ductor-runner supervises the processes, so that stopping, detaching and attaching work as on the host; see package
 // internal/runner.
 //
-// The package never runs anything on the host instead. If a container cannot do something, it returns an error with the
-// reason. It uses the Docker Engine API, version 1.41 or later.
+// If a container cannot do something, the package returns an error with the reason, and never runs anything on the
+// host. The package uses the Docker Engine API, version 1.41 or later.
 package docker

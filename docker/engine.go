@@ -226,8 +226,8 @@ func (e *Engine) resources(ctx context.Context, o Options) (container.Resources,
 // Timeouts of requests. They are long enough for a slow disk, but detect an engine that never answers.
 const (
 	defaultWait = 20 * time.Second // timeout of a short request
-	workFactor  = 6                // timeout of work on containers and images, in units of Engine.wait
-	idleFactor  = 30               // longest silence of a build or transfer, in units of Engine.wait
+	workFactor  = 6                // work on containers and images may take workFactor*Engine.wait
+	idleFactor  = 30               // builds and transfers may be silent for idleFactor*Engine.wait
 )
 
 func (e *Engine) requestContext(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -58,8 +58,8 @@ func (c *homeCache) drop(home string) {
 }
 
 // Home prepares a directory in the container as the home of a session, and returns its path. It creates the container
-// if necessary. It copies the HomeSeeds without an Agent into the home, except those that are older than the files in
-// the home. If the home is already prepared, Home only sends one request to the engine. The home exists until
+// if necessary. It copies the HomeSeeds that belong to no agent into the home, but does not replace files that are at
+// least as new. If the home is already prepared, Home only sends one request to the engine. The home exists until
 // ForgetHome or Engine.Forget removes it.
 func (l *Launcher) Home(ctx context.Context, session string) (dir string, err error) {
 	if session == "" {

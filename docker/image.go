@@ -27,14 +27,14 @@ import (
 const (
 	labelOwner    = "ductor.owner"    // on containers, volumes and images: the owner
 	labelName     = "ductor.name"     // on containers and volumes: name of the sandbox
-	labelUse      = "ductor.use"      // on volumes that are not homes: what the volume is for, such as useShared
+	labelUse      = "ductor.use"      // on volumes other than homes: the volume's purpose, such as useShared
 	labelPolicy   = "ductor.policy"   // on containers: digest of the complete configuration
 	labelSettings = "ductor.settings" // on containers: digest of the configuration without the image
 	labelRunner   = "ductor.runner"   // on containers and images: digest of ductor-runner
 	labelBase     = "ductor.base"     // on images: ID of the base image
 )
 
-// useShared is the value of labelUse on volumes for Options.Shared.
+// useShared is the value of labelUse for volumes with copies of files in Options.Shared.
 const useShared = "shared"
 
 // Names of the images that ductor makes, and may remove. Each has a tag with a digest of everything that the image is
@@ -279,7 +279,7 @@ func (e *Engine) pull(ctx context.Context, name string) error {
 	return e.supplyError("fetch the image "+name, err)
 }
 
-// registry matches an engine's error about an unreachable registry. The group is the registry's host name.
+// registry matches an engine's error about an unreachable registry. It captures the registry's host name.
 var registry = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`https?://([^/"\s]+)[^:]*: .*dial `)
 })

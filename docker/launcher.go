@@ -19,10 +19,9 @@ import (
 )
 
 // Launcher starts processes in one container. It creates the container when it is first needed. If the container cannot
-// do something, the Launcher returns an *Error. It never starts anything on this machine instead. Safe for concurrent
-// use.
+// do something, the Launcher returns an *Error, and never starts anything on this machine. Safe for concurrent use.
 type Launcher struct {
-	*host.Launcher // for processes in the container
+	*host.Launcher // uses runs, the client of ductor-runner in the container
 	opts           Options
 	remote         *remote
 	runs           *runner.Client
@@ -55,7 +54,7 @@ func Open(o Options) (*Launcher, error) {
 		return nil, fmt.Errorf("sandbox %s: %w", o.Name, err)
 	}
 	if n, known := l.notes.read(); known && !n.Used.IsZero() {
-		l.used = n.Used // use the time of the last process, because starting ductor does not use the container
+		l.used = n.Used // keep the stored time: a start of ductor is no use of the container
 	}
 	name := o.containerName()
 	l.remote = &remote{

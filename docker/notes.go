@@ -81,7 +81,8 @@ func usedAt(dir, name string) time.Time {
 	return n.Used
 }
 
-// recordUse records that a program was started. It does nothing if there is no note.
+// recordUse records the time at which a program was started. It does nothing if there is no note of the container, or
+// if the recorded time is more recent than useStep.
 func (b *notebook) recordUse(now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

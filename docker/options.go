@@ -72,6 +72,10 @@ type Options struct {
 	// MakeRunner creates or updates the file Runner. ductor calls it before it adds the file to an image. MakeRunner
 	// may be nil.
 	MakeRunner func(context.Context) error `json:"-"`
+	// CheckMounts returns an error if the engine must not mount a directory now, for example because an agent replaced
+	// it by a link. ductor calls it before the engine creates or starts the container, and again right after the start.
+	// The Launcher returns the error as the cause of a *cli.Failure. CheckMounts may be nil.
+	CheckMounts func() error `json:"-"`
 
 	ContainerSettings
 	Build *Build // how to build the image; nil if Image is set

@@ -29,7 +29,7 @@ type remote struct {
 	log     *slog.Logger
 	notes   *notebook
 	idle    func(ctx context.Context) bool // reports whether no run in the container has a process
-	resting func(ctx context.Context) bool // reports whether all runs with a process wait for their next turn
+	resting func(ctx context.Context) bool // reports whether each process in the container waits for its next turn
 	watch   *pauseWatch
 
 	sources sources
@@ -99,13 +99,59 @@ func (p *remote) wake(ctx context.Context, effort runner.Effort) error {
 
 func isOurs(c container.InspectResponse) bool { return c.Config.Labels[labelRunner] != "" }
 
-// Restart implements runner.Remote.
+// Restart implements runner.Remote. If the engine must not mount the directories again, Restart removes the container.
 func (p *remote) Restart(ctx context.Context) error {
 	p.log.Warn("restart a sandbox that cannot start processes", "sandbox", p.opts.Name)
 	ctx, cancel := p.engine.workContext(ctx)
 	defer cancel()
-	return p.engine.describe("restart the sandbox's container",
-		p.engine.api.ContainerRestart(ctx, p.name, container.StopOptions{Timeout: new(int)}))
+	c, there, err := p.engine.inspect(ctx, p.name)
+	if err != nil || !there {
+		return err
+	}
+	if why := p.checkMountsOf(c); why != nil {
+		return p.removeUnsafe(ctx, why)
+	}
+	err = p.engine.api.ContainerRestart(ctx, c.ID, container.StopOptions{Timeout: new(int)})
+	if err != nil {
+		return p.engine.describe("restart the sandbox's container", err)
+	}
+	if why := p.checkMounts(); why != nil {
+		return p.removeUnsafe(ctx, why)
+	}
+	return nil
+}
+
+// checkMounts returns a *cli.Failure if Options.CheckMounts returns an error.
+func (p *remote) checkMounts() error {
+	if p.opts.CheckMounts == nil {
+		return nil
+	}
+	if err := p.opts.CheckMounts(); err != nil {
+		return &cli.Failure{Kind: cli.NoSandbox, Reason: err.Error(), Cause: err}
+	}
+	return nil
+}
+
+// checkMountsOf is checkMounts for an existing container. It also returns an error if the container mounts directories
+// that the sandbox does not have now, because checkMounts checks only the directories of the sandbox.
+func (p *remote) checkMountsOf(c container.InspectResponse) error {
+	if !p.opts.mountsAll(c.HostConfig) {
+		return &Error{Reason: "the sandbox's container has other directories than the sandbox has now",
+			Fix: "your next message creates it again", gone: true}
+	}
+	return p.checkMounts()
+}
+
+// removeUnsafe removes the container because a check of its mounts returned the error why.
+func (p *remote) removeUnsafe(ctx context.Context, why error) error {
+	p.log.Warn("remove the container of a sandbox", "sandbox", p.opts.Name, "err", why)
+	ctx, cancel := p.engine.cleanupContext(ctx)
+	defer cancel()
+	if err := p.engine.remove(ctx, p.name); err != nil {
+		return err
+	}
+	p.noteContainer("")
+	return nil
 }
 
 // Program implements runner.Remote. The ID is a digest.
@@ -164,7 +210,26 @@ func (p *remote) startExisting(ctx context.Context) error {
 	if !there {
 		return stoppedError(c, there)
 	}
-	return p.engine.startContainer(ctx, c)
+	return p.start(ctx, c)
+}
+
+// start starts a stopped container, or unpauses a paused one. It checks the mounts before the engine mounts them. It
+// checks them again afterwards, because an agent may have planted a link in between. The container is then removed.
+func (p *remote) start(ctx context.Context, c container.InspectResponse) error {
+	if c.State.Running || c.State.Paused { // the directories stay mounted, whatever replaces them
+		return p.engine.startContainer(ctx, c)
+	}
+	if err := p.checkMountsOf(c); err != nil {
+		return err
+	}
+	if err := p.engine.startContainer(ctx, c); err != nil {
+		return err
+	}
+	why := p.checkMounts()
+	if why == nil {
+		return nil
+	}
+	return errors.Join(why, p.removeUnsafe(ctx, why))
 }
 
 // ensure makes sure that the container runs: it creates, replaces or starts the container as needed.
@@ -187,7 +252,7 @@ func (p *remote) ensure(ctx context.Context) error {
 		return err
 	}
 	if there && !p.outdated(ctx, c, want) {
-		err := p.engine.startContainer(ctx, c)
+		err := p.start(ctx, c)
 		var own *Error
 		if !errors.As(err, &own) || !own.gone {
 			return err
@@ -203,7 +268,8 @@ func (p *remote) ensure(ctx context.Context) error {
 	return p.create(ctx, want)
 }
 
-// fit makes the image if it is missing, and stores in the note whether that succeeded.
+// fit returns the sandbox's image, and creates the image if it is missing. It records in the notebook whether that
+// failed.
 func (p *remote) fit(ctx context.Context) (fittedImage, error) {
 	f, err := p.engine.fit(ctx, p.opts, &p.sources)
 	if ctx.Err() == nil && !isUnreachable(err) {
@@ -214,8 +280,9 @@ func (p *remote) fit(ctx context.Context) (fittedImage, error) {
 	return f, err
 }
 
-// outdated reports whether a container must be replaced. This is the case if the settings of the container have
-// changed. If only its image or its ductor-runner is outdated, the container must be replaced only if nothing is lost.
+// outdated reports whether to replace a container now. It returns true if the container is dead, or if its settings
+// have changed. If only its image or its ductor-runner has changed, outdated returns true only if the container runs
+// nothing that would be lost.
 func (p *remote) outdated(ctx context.Context, c container.InspectResponse, want blueprint) bool {
 	differs := func(label string) bool { return c.Config.Labels[label] != want.Config.Labels[label] }
 	switch {
@@ -235,6 +302,9 @@ func (p *remote) outdated(ctx context.Context, c container.InspectResponse, want
 }
 
 func (p *remote) create(ctx context.Context, want blueprint) error {
+	if err := p.checkMounts(); err != nil {
+		return err
+	}
 	c, err := p.createOnce(ctx, want)
 	if cerrdefs.IsNotFound(err) { // the image was removed meanwhile
 		if _, err = p.fit(ctx); err == nil {
@@ -247,7 +317,13 @@ func (p *remote) create(ctx context.Context, want blueprint) error {
 	ctx, cancel := p.engine.workContext(ctx)
 	defer cancel()
 	if err = p.seed(ctx, c.ID); err == nil {
+		err = p.checkMounts()
+	}
+	if err == nil {
 		err = p.createError(p.engine.api.ContainerStart(ctx, c.ID, container.StartOptions{}))
+	}
+	if err == nil {
+		err = p.checkMounts() // an agent may have planted a link while the engine mounted the directories
 	}
 	if err != nil {
 		done, cancel := p.engine.cleanupContext(ctx)

@@ -120,8 +120,8 @@ func (s Settings) Check(problem func(key, format string, args ...any)) {
 	s.checkFiles(problem)
 }
 
-// checkHost reports a problem if host is not a valid address of an engine with one of the schemes. An empty address is
-// valid.
+// checkHost reports a problem if host is neither empty nor the address of an engine. schemes are the permitted URL
+// schemes. The text of the problem contains forms, a description of valid addresses.
 func checkHost(problem report, key, host, forms string, schemes ...string) {
 	if host == "" {
 		return

@@ -207,12 +207,13 @@ func (l *Launcher) load(ctx context.Context, id string, b *bundle) error {
 	return nil
 }
 
-// bundle lists those files and directories of one shared directory that may have to be copied.
+// bundle lists files and directories of one shared directory. Bring copies them into the container if the container
+// does not contain the current versions.
 type bundle struct {
 	root     *os.Root // the shared directory; does not follow links out of it
 	dir      string
 	named    []item // the paths that the caller named; they must be copied
-	found    []item // files in named directories, newest first; copied if they fit
+	found    []item // files in named directories, newest first; copied only within a size limit
 	selected []item // items to copy now
 }
 

@@ -14,8 +14,8 @@ const (
 	StateThere   State = "there"         // the image exists
 	StateToFetch State = "to be fetched" // the image is missing, and ductor will fetch it when needed
 	StateToBuild State = "to be built"   // the image is missing, and ductor will build it when needed
-	// StateMissing means that the image is missing, but the options do not allow to fetch it. Status then also returns
-	// an error.
+	// StateMissing means that the image is missing, and that the options forbid ductor to fetch the image. Status then
+	// also returns an error.
 	StateMissing State = "missing"
 	StateNone    State = "not made yet" // ductor will create the container when needed
 	StateRunning State = "running"

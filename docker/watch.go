@@ -19,7 +19,7 @@ type pauseWatch struct {
 
 	mu     sync.Mutex
 	conns  map[net.Conn]bool
-	cancel context.CancelFunc // stops follow, which runs while a connection is open; nil if none is
+	cancel context.CancelFunc // stops the goroutine that calls follow; nil if no connection is open
 	wg     sync.WaitGroup
 }
 

@@ -38,8 +38,8 @@ func (r *Repo) Changes(ctx context.Context, from, to string) ([]Change, error) {
 	return parseChanges(listed)
 }
 
-// parseChanges parses an output of diff-tree -z --raw --numstat. It contains first all changes, each as two fields, and
-// then their numbers of lines.
+// parseChanges parses an output of diff-tree -z --raw --numstat. The output first lists all changes, each as two
+// fields. The numbers of changed lines follow.
 func parseChanges(listed string) (all []Change, err error) {
 	places, fields := map[string]int{}, strings.Split(listed, "\x00")
 	for ; len(fields) > 1 && strings.HasPrefix(fields[0], ":"); fields = fields[2:] {

@@ -72,7 +72,7 @@ func (r *Repo) commitBase(ctx context.Context) (head, tree string, err error) {
 }
 
 // updateIndex sets the given files in the index to their state in a tree. Unlike git reset, it does not read the files,
-// so Git converts nothing.
+// so Git does not run filters on their contents.
 func (r *Repo) updateIndex(ctx context.Context, tree string, changes []Change, names string) error {
 	now, err := r.blobsAt(ctx, tree, changes)
 	if err != nil {

@@ -68,7 +68,7 @@ func (g *Git) runAcross(ctx context.Context, at Place, otherDirs []string, args 
 		return "", err
 	}
 	for _, dir := range otherDirs {
-		// After an error, the command cannot work in dir either, so the settings there do nothing.
+		// Ignore an error: if Git cannot work in dir now, the command below cannot use the settings in dir either.
 		more, _ := listSettingNames(ctx, launcher, dir)
 		names += more
 	}
@@ -77,9 +77,9 @@ func (g *Git) runAcross(ctx context.Context, at Place, otherDirs []string, args 
 		timeout: commandTimeout, limit: 1 << 20})
 }
 
-// logIdentity returns settings with the name that Git writes into the logs of refs, instead of the name in the settings
-// of the repository. An agent could set a shell command as that name, and, after checkLinks, replace a log by a link to
-// a script of the user. Git would then append the shell command to the script.
+// logIdentity returns settings with the committer's name for the logs of refs, so that Git does not use the name in the
+// repository's settings. An agent can change those. If it made a shell command the name and replaced a log by a link to
+// a script of the user, Git would append the command to the script.
 func logIdentity() []string {
 	return []string{"committer.name", "ductor", "committer.email", "ductor@localhost"}
 }
@@ -115,8 +115,8 @@ func subsections(settingNames, section string) (names []string) {
 	return names
 }
 
-// hookEvents returns the events for which our commands would run hooks. Since Git 2.55, a single setting can disable
-// all hooks of an event.
+// hookEvents returns the events for which Git would run hooks during ductor's commands. Since Git 2.55, safeSettings
+// can disable all hooks of an event by one setting.
 func hookEvents() []string {
 	return []string{"post-checkout", "post-index-change", "reference-transaction", "pre-commit", "post-commit",
 		"pre-auto-gc", "fsmonitor-watchman"}

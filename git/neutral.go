@@ -18,12 +18,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// neutral runs commands that convert the contents of files, such as add and read-tree -u, in a Git directory of
-// ductor. Settings of the repository then cannot name programs for the conversion. Listing and disabling these settings
-// would not suffice on this host: an agent in a sandbox may write to the same repository, and can change the settings
-// after ductor has listed them.
+// neutral runs commands that convert the contents of files, such as add and read-tree -u. The commands use a Git
+// directory of ductor instead of the repository's, because settings of the repository could name programs for the
+// conversion. Listing and disabling these settings would not suffice on this host: an agent in a sandbox may write to
+// the same repository, and can change the settings after ductor has listed them.
 //
-// neutral is only for this host. In a sandbox, Git has no more rights than the agents.
+// neutral is only for this host. In a sandbox, Git can do nothing that the agents cannot do.
 type neutral struct {
 	launcher cli.Launcher
 	dir      string   // Git directory of ductor; close removes it
@@ -40,8 +40,8 @@ const conversions = `^core\.(autocrlf|eol|safecrlf|filemode|symlinks|ignorecase|
 
 const convertTimeout = 2 * time.Minute
 
-// neutralFor prepares commands for a working tree. It uses the objects and the conversions of the repository to which
-// the working tree belongs. The caller must call close.
+// neutralFor creates a neutral for a working tree. The commands of the neutral use the objects of the repository to
+// which the working tree belongs, and the repository's settings that match conversions. The caller must call close.
 func (g *Git) neutralFor(ctx context.Context, tree string) (*neutral, error) {
 	launcher, err := g.envs.Launcher("")
 	if err != nil {
@@ -99,9 +99,9 @@ func (g *Git) privateTemp() (string, error) {
 // maxInfo limits the size in bytes of the files that readRegular reads.
 const maxInfo = 16 << 20
 
-// copyInfo copies files from the directory info of the repository, some of which may be missing. The copies are safe: a
-// file there can name a filter, but only settings can name the program of the filter. copyInfo follows a link to a
-// file, because some tools share these files of several repositories.
+// copyInfo copies files from the repository's directory info. Some of them may be missing. A copy is safe: it can name
+// a filter, but only a setting can name the filter's program. copyInfo follows links, because some tools let several
+// repositories share a file in info through links.
 func (n *neutral) copyInfo(paths []string) error {
 	for _, path := range paths {
 		content, err := readRegular(os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0))
@@ -137,11 +137,11 @@ func readRegular(f *os.File, err error) ([]byte, error) {
 
 func (n *neutral) close() error { return os.RemoveAll(n.dir) }
 
-// conversionsOf returns two lists of settings of a repository, as pairs of name and value. The first list contains the
-// settings whose names match the constant conversions. The second list contains the settings of a sparse checkout.
+// conversionsOf returns two lists of settings of a repository, as pairs of name and value: the settings that match the
+// pattern conversions, and the settings of a sparse checkout.
 func conversionsOf(own func(args ...string) (string, error)) (settings, sparse []string, err error) {
 	listed, err := own("config", "--null", "--get-regexp", conversions+`|^core\.sparsecheckout(cone)?$`)
-	if exit := (*ExitError)(nil); errors.As(err, &exit) && exit.Code == 1 { // no such settings
+	if exit := (*ExitError)(nil); errors.As(err, &exit) && exit.Code == 1 { // Git exits with 1 if no setting matches
 		return nil, nil, nil
 	}
 	for setting := range strings.SplitSeq(strings.TrimSuffix(listed, "\x00"), "\x00") {
@@ -196,8 +196,8 @@ func (n *neutral) run(ctx context.Context, index, input string, args ...string) 
 // of a worktree. The agent can also write paths such as ../file into the index of the worktree. So Git writes the files
 // and the index into directories of ductor, and checkOut copies them without following links.
 func (g *Git) checkOut(ctx context.Context, at Place) (err error) {
-	// In a sandbox, run Git in the new worktree itself. Some settings may apply only there, and Run disables the
-	// programs in the settings of the directory in which it runs.
+	// In a sandbox, let Git write into the new worktree. Run must work in the worktree itself: it disables the programs
+	// in the settings of its directory, and some settings may apply only to this worktree.
 	if at.In != "" {
 		_, err := g.Run(ctx, at, "reset", "--hard", "-q")
 		return err
@@ -229,7 +229,7 @@ func (g *Git) checkOut(ctx context.Context, at Place) (err error) {
 	if err := copyFiles(ctx, files, at.Dir); err != nil {
 		return fmt.Errorf("write the files of a worktree: %w", err)
 	}
-	// Add the times of the copies to the index, so that Git need not read them again.
+	// Write the modification times of the copies into the index, so that Git need not read the copies again.
 	if _, err := n.run(ctx, index, "", "update-index", "-q", "--refresh"); err != nil {
 		return err
 	}

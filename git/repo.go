@@ -43,11 +43,11 @@ type Repo struct {
 	excluded  []string      // paths that snapshots leave out; each snapshot can add more paths
 }
 
-// shadow is the shadow directory of a Repo.
+// shadow describes the shadow directory of a Repo; see Repo.
 type shadow struct {
 	dir      string
 	format   string   // format of the repository's object IDs, such as sha1
-	settings []string // settings for commands in the shadow directory; nil before prepareShadow
+	settings []string // settings for commands in dir; nil before prepareShadow
 }
 
 // Open opens the repository that contains a directory. It returns orchestrator.ErrNoRepository if there is none.
@@ -260,7 +260,7 @@ func (r *Repo) writeShadow(ctx context.Context) error {
 	if err := os.WriteFile(filepath.Join(r.shadow.dir, "info", "attributes"), []byte(attributes), 0o600); err != nil {
 		return err
 	}
-	// Create the link last: complete takes it as the sign that all other files exist.
+	// Create this link last, because the method complete takes the link as the sign that all other files exist.
 	return os.Symlink(exclude, filepath.Join(r.shadow.dir, "info", "exclude"))
 }
 

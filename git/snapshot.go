@@ -26,14 +26,14 @@ type Moment string
 
 const (
 	BeforeTurn Moment = "before"
-	// AfterTurn also includes files that the turn has added to .gitignore, if the snapshot before the turn contained
-	// them.
+	// A snapshot with AfterTurn also includes files that were in the snapshot before the turn and that the turn has
+	// added to .gitignore.
 	AfterTurn Moment = "after"
 )
 
 // Snapshot stores the current files as a tree and returns its ID. The tree contains all files that Git tracks or would
-// add, with their modes, and links as links. It does not contain ignored files and the contents of nested repositories;
-// see Nested. Snapshot does not change HEAD, the index, the stash and the files.
+// add, with their modes, and links as links. It contains neither ignored files nor the contents of nested repositories;
+// see Nested. Snapshot does not change HEAD, the index, the stash or the files.
 func (r *Repo) Snapshot(ctx context.Context, when Moment) (tree string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,11 +182,12 @@ func unbornIn(err error) string {
 	return strings.TrimSuffix(name, "/")
 }
 
-// syncTrackedIgnored updates the shadow directory's index. Afterwards it contains an ignored file only if the
-// repository tracks the file. syncTrackedIgnored does not add nested repositories.
+// syncTrackedIgnored updates the index of the shadow directory. After the call, this index contains an ignored file
+// only if the repository tracks the file. syncTrackedIgnored does not add nested repositories.
 //
-// It adds the files as they are in the repository's index, without looking at the working tree, where a directory or a
-// link may have replaced them. addFiles then compares all files in the index with the working tree.
+// To add a file, it copies the file's entry from the repository's index, because a directory or a link may have
+// replaced the file in the working tree. addFiles then compares all files in the shadow directory's index with the
+// working tree.
 func (r *Repo) syncTrackedIgnored(ctx context.Context) error {
 	const list = "ls-files -s -z -c -i --exclude-standard"
 	listed, err := r.runOwn(ctx, "", strings.Fields(list)...)
@@ -216,8 +217,8 @@ func (r *Repo) syncTrackedIgnored(ctx context.Context) error {
 // indexEntries returns an input of update-index --index-info that adds the files in names. listed is an output of
 // ls-files -s -z. If a file has a conflict, update-index uses the last of its versions.
 //
-// indexEntries omits a file if a directory now has the name of the file. The directory could be an ignored repository,
-// and git add would add such a repository if the index contained its name.
+// indexEntries omits a name that now belongs to a directory. The directory could be an ignored repository. If the index
+// contained its name, git add would add the repository.
 func (r *Repo) indexEntries(listed, names string) string {
 	wanted := map[string]bool{}
 	for name := range strings.SplitSeq(strings.TrimSuffix(names, "\x00"), "\x00") {

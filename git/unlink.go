@@ -12,11 +12,11 @@ import (
 	"ductor/internal/rooted"
 )
 
-// unlinkWorktree deletes the files of a worktree, and its entry in the Git directory common. It opens both directories
-// without following links, and deletes only below the open directories.
+// unlinkWorktree deletes the files of the worktree dir, and the worktree's entry in the Git directory common. It opens
+// both directories without following links, and deletes only below the open directories.
 //
-// An agent may be able to write to both, so unlinkWorktree deletes no files unless the worktree and the entry name each
-// other. If it fails midway, it can be repeated: it deletes the file .git and the entry last.
+// An agent may be able to write to dir and common. So unlinkWorktree deletes no files unless dir names the entry and
+// the entry names dir. It deletes the file .git and the entry last, so that the caller can repeat a failed call.
 func unlinkWorktree(common, dir string) (err error) {
 	entries, err := rooted.OpenDir(filepath.Join(common, "worktrees"))
 	if err != nil {
@@ -36,7 +36,8 @@ func unlinkWorktree(common, dir string) (err error) {
 	return entries.RemoveAll(id)
 }
 
-// worktreeEntry returns the name of the entry of a worktree. path is the path of the directory entries.
+// worktreeEntry returns the name of the entry of the worktree dir. entries is the directory with the entries of all
+// worktrees, and path is its path.
 func worktreeEntry(entries *os.Root, path, dir string) (id string, err error) {
 	all, err := fs.ReadDir(entries.FS(), ".")
 	if err != nil {
@@ -100,7 +101,7 @@ func deleteTree(dir, entry string) (err error) {
 		}
 	}
 	left, err := fs.ReadDir(tree.FS(), ".")
-	// If files are left, keep .git: the user can then remove the worktree again. Without .git, deleteTree does nothing.
+	// If files are left, keep .git, so that the user can try again: deleteTree ignores a directory without .git.
 	if err == nil && len(left) > 1 {
 		err = fmt.Errorf("%s is still in use", dir)
 	}

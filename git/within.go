@@ -26,10 +26,10 @@ func (d DirectoryFunc) check(dirs ...string) error {
 	return nil
 }
 
-// OpenWithin is like Open, but returns orchestrator.ErrOutsideRoot if conversations must not work in the working tree or
-// in its Git directory. Methods of the Repo that write to the Git directory return ErrOutsideRoot if they would write
-// outside of the directories where conversations may work. Whoever can write to the working tree can make .git, or a
-// part of it, lead anywhere.
+// OpenWithin is like Open, but returns orchestrator.ErrOutsideRoot if conversations must not work in the working tree
+// or in its Git directory. An agent can replace .git, or a part of it, by a link to any directory. So methods of the
+// Repo that write to the Git directory also return ErrOutsideRoot if they would write outside of the directories where
+// conversations may work.
 func (g *Git) OpenWithin(ctx context.Context, at Place, directory DirectoryFunc) (*Repo, error) {
 	r, err := g.Open(ctx, at)
 	if err != nil {
@@ -59,7 +59,7 @@ func (r *Repo) checkLinks(names string) error {
 // CheckGitDir returns orchestrator.ErrOutsideRoot if Git would write outside of the directories where conversations may
 // work when it creates or removes a worktree.
 func (g *Git) CheckGitDir(ctx context.Context, at Place, directory DirectoryFunc) error {
-	if at.In != "" { // in a sandbox, Git has no more rights than the agents
+	if at.In != "" { // in a sandbox, Git can write only where the agents can write, too
 		return nil
 	}
 	out, err := g.Run(ctx, at, "rev-parse", "--path-format=absolute", "--absolute-git-dir", "--git-common-dir")
@@ -74,8 +74,8 @@ func (g *Git) CheckGitDir(ctx context.Context, at Place, directory DirectoryFunc
 }
 
 // checkLinks returns orchestrator.ErrOutsideRoot if a link in a Git directory leads to a place where conversations must
-// not work. names are the files and directories to check. Git follows such links when it writes: for example, it appends
-// the name of the user in the repository's settings to the file logs/HEAD.
+// not work. names lists the files and directories to check, separated by spaces. Git follows such links when it writes,
+// for example when it appends to the file logs/HEAD.
 func (d DirectoryFunc) checkLinks(names string, gitDirs ...string) error {
 	slices.Sort(gitDirs)
 	for _, dir := range slices.Compact(gitDirs) {
@@ -95,10 +95,11 @@ const (
 	writtenNames = "config packed-refs refs reftable objects logs logs/refs worktrees HEAD index"
 )
 
-// checkLink returns orchestrator.ErrOutsideRoot if a file or directory of a Git directory is or contains a link that
-// ductor does not accept. Some tools share files and directories of several repositories by links. checkLink accepts
-// such a link if conversations may work at its target. It accepts no links out of the Git directory for HEAD and index,
-// and none to single refs, logs and objects, because no tool creates such links.
+// checkLink returns orchestrator.ErrOutsideRoot if the file or directory name in a Git directory is or contains a link
+// that ductor does not accept:
+//   - name itself may be a link out of the Git directory if conversations may work in the directory of its target. Some
+//     tools share files and directories between repositories through such links, but never HEAD and index.
+//   - A directory must not contain a link out of that directory. No tool creates links to single refs, logs or objects.
 func (d DirectoryFunc) checkLink(gitDir, name string) error {
 	path := filepath.Join(gitDir, name)
 	real, err := rooted.RealPath(path)
@@ -113,11 +114,12 @@ func (d DirectoryFunc) checkLink(gitDir, name string) error {
 	return checkNoLinks(real, name)
 }
 
-// checkNoLinks returns orchestrator.ErrOutsideRoot if the directory dir contains a link that leads out of dir. name is
-// the name of dir in a Git directory, and dir is the real path. In objects and worktrees, checkNoLinks checks only the
-// links directly in dir.
+// checkNoLinks returns orchestrator.ErrOutsideRoot if the directory dir contains a link that leads out of dir. The path
+// dir itself contains no links. name is the name of the directory in the Git directory. If name is objects or
+// worktrees, checkNoLinks does not check subdirectories.
 //
-// In logs, checkNoLinks skips the link refs that git-new-workdir creates. checkLinks checks logs/refs separately.
+// If name is logs, checkNoLinks ignores the link refs in dir, which git-new-workdir creates. checkLinks checks
+// logs/refs separately.
 func checkNoLinks(dir, name string) error {
 	shallow := name == "objects" || name == "worktrees"
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

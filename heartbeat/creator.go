@@ -7,11 +7,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// mayRun reports whether the creator of a job may still have it run.
+// mayRun reports whether the creator of a job still has the right to run the job.
 func (s *Scheduler) mayRun(j orchestrator.Job) bool { return s.opts.MayRun == nil || s.opts.MayRun(j) }
 
-// refuseDue pauses a due job whose creator may not have it run any more. It records a failed run, so that the chat shows
-// the reason. After a crash between the two writes, the next due run tries again.
+// refuseDue pauses a due job whose creator no longer has the right to run the job. It records a failed run, so that the
+// chat shows the reason. After a crash between the two writes, the next due run tries again.
 func (s *Scheduler) refuseDue(ctx context.Context, st orchestrator.JobStatus, next, now time.Time) error {
 	r := newRun(st.Job, orchestrator.CauseSchedule, st.Next, 1)
 	r.State, r.Ended, r.Prompt = orchestrator.RunFailed, now, ""
@@ -23,7 +23,7 @@ func (s *Scheduler) refuseDue(ctx context.Context, st orchestrator.JobStatus, ne
 	return s.pauseAbandoned(ctx, st)
 }
 
-// pauseAbandoned pauses a job without a user's request, unless it is paused already. The caller holds s.mu.
+// pauseAbandoned pauses a job without a user's request, unless it is paused already. The caller has called lock.
 func (s *Scheduler) pauseAbandoned(ctx context.Context, st orchestrator.JobStatus) error {
 	if st.Job.Paused {
 		return nil

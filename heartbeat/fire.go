@@ -65,7 +65,7 @@ func (s *Scheduler) dueRuns(st orchestrator.JobStatus, plan schedule.Schedule, n
 			last = late[len(late)-1]
 		}
 		runs = append(runs, skipped(st.Job, last, missed, orchestrator.ReasonMissed))
-	// One run replaces the runs of all late times, and also the runs of the times that are not late.
+	// A single run replaces the runs of all times, even of the times that are not late.
 	default:
 		last := moments[len(moments)-1]
 		fresh = nil

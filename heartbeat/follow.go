@@ -46,7 +46,7 @@ func (s *Scheduler) advanceRuns(ctx context.Context) ([]orchestrator.JobRun, err
 		}
 		switch {
 		case after.State.Open() && !held:
-			// A run that waits for its NotBefore does not delay later runs.
+			// Later runs of the job must wait for this run, unless this run is waiting for its NotBefore.
 			ahead[r.Job] = true
 		// The turn of this run has ended. Later runs of the job need not wait until the chat shows its result.
 		case r.State == orchestrator.RunAsked:
@@ -97,7 +97,7 @@ func (s *Scheduler) submitTurn(ctx context.Context, st orchestrator.JobStatus,
 	}
 	if end, quiet := s.quietEnd(j, r, now); quiet {
 		r.NotBefore = end
-		return r, s.opts.Store.MoveRun(ctx, r) // advanceRuns lets later runs overtake a run with a future NotBefore
+		return r, s.opts.Store.MoveRun(ctx, r) // later runs of the job need not wait for this run; see advanceRuns
 	}
 	if busy, err := s.inUse(ctx, j); err != nil || busy {
 		return delayRun(r, now), err
@@ -232,8 +232,8 @@ func backoff(j orchestrator.Job, r orchestrator.JobRun) time.Duration {
 	return min(j.Backoff<<(r.Attempt-1), MaxBackoff)
 }
 
-// finishRun stores the answer of a run. If the turn was not ordered with the same answer as Wants.Known, the chat shows
-// the answer in the card of the turn.
+// finishRun stores the answer of a run. If the answer's digest equals Wants.Known, the chat already shows the same
+// answer, and finishRun only counts the repetition. Otherwise, the chat shows the answer in the card of the turn.
 func (s *Scheduler) finishRun(ctx context.Context, st orchestrator.JobStatus, r orchestrator.JobRun,
 	t orchestrator.Turn) (orchestrator.JobRun, error) {
 	r.Result.Text, r.Result.Reason = t.Outcome.Shown(), ""
@@ -251,7 +251,7 @@ func (s *Scheduler) finishRun(ctx context.Context, st orchestrator.JobStatus, r 
 	return s.endRun(ctx, r, orchestrator.RunDone, result)
 }
 
-// failRun stores that a run has failed for a reason of ductor.
+// failRun stores that a run has failed for one of ductor's own reasons.
 func (s *Scheduler) failRun(ctx context.Context, r orchestrator.JobRun,
 	reason orchestrator.RunReason) (orchestrator.JobRun, error) {
 	r.Result.Reason = string(reason)

@@ -28,7 +28,8 @@ const (
 	MostJobs = 50
 	// MostJobsOfUser is how many jobs a user can add in all conversations together. Finished jobs do not count.
 	MostJobsOfUser = 100
-	// MostFinished is how many finished jobs of a user remain in all conversations together.
+	// MostFinished is how many finished jobs of a user the scheduler keeps, in all conversations together. It deletes
+	// older ones.
 	MostFinished = 5
 
 	maxName   = 64

@@ -135,8 +135,10 @@ func (s *Scheduler) AddJob(ctx context.Context, j orchestrator.Job) (orchestrato
 // deleteFinished deletes the finished jobs of a user, except for the last MostFinished. It does not delete a job with a
 // result that the scheduler has not reported yet. A later call deletes it.
 func (s *Scheduler) deleteFinished(ctx context.Context, person orchestrator.PersonID) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.unlock()
 	all, err := s.opts.Store.Jobs(ctx)
 	if err != nil {
 		return err
@@ -148,7 +150,8 @@ func (s *Scheduler) deleteFinished(ctx context.Context, person orchestrator.Pers
 	finished := slices.DeleteFunc(all, func(st orchestrator.JobStatus) bool {
 		return st.Job.Configured || st.Job.Person != person || !st.Finished()
 	})
-	// The scheduler planned a finished job for the last time when it was due.
+	// Sort the jobs that finished last to the front. Planned of a finished job is the time at which its only run became
+	// due.
 	slices.SortFunc(finished, func(a, b orchestrator.JobStatus) int { return b.Planned.Compare(a.Planned) })
 	for _, st := range finished[min(MostFinished, len(finished)):] {
 		if slices.ContainsFunc(unreported, func(r orchestrator.JobRun) bool { return r.Job == st.Job.ID }) {
@@ -171,7 +174,7 @@ func (s *Scheduler) EditJob(ctx context.Context, id orchestrator.JobID, by orche
 		}
 		checked, err := s.validated(*j)
 		if j.Dir == dir {
-			checked.Dir = dir // since a user chose the directory, an agent may have replaced it by a link
+			checked.Dir = dir // keep the user's path: an agent may have replaced the directory by a link
 		}
 		*j = checked
 		return err
@@ -247,8 +250,8 @@ func (s *Scheduler) validated(j orchestrator.Job) (orchestrator.Job, error) {
 	return withDefaults(j), nil
 }
 
-// badJob converts an error of validation to an error for the chat. It returns other errors unchanged, because no chat
-// may show their English text.
+// badJob converts a *lang.Error to a *orchestrator.BadJob with a text in the language of the chat. It returns other
+// errors unchanged.
 func (s *Scheduler) badJob(in orchestrator.ConversationID, err error) error {
 	if mistake := (*lang.Error)(nil); errors.As(err, &mistake) {
 		return &orchestrator.BadJob{Why: mistake.Explain(s.opts.Lang.Of(in.Chat))}

@@ -15,8 +15,10 @@ import (
 // Add stores a new job. It sets the creation time, and an ID if j has none. It returns an *orchestrator.BadJob if the
 // job is invalid.
 func (s *Scheduler) Add(ctx context.Context, j orchestrator.Job) (orchestrator.JobStatus, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.lock(ctx); err != nil {
+		return orchestrator.JobStatus{}, err
+	}
+	defer s.unlock()
 	if j.ID == "" {
 		j.ID = orchestrator.JobID(s.opts.NewID())
 	}
@@ -30,8 +32,10 @@ func (s *Scheduler) Add(ctx context.Context, j orchestrator.Job) (orchestrator.J
 // orchestrator.ErrJobConfigured.
 func (s *Scheduler) Edit(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID,
 	f func(*orchestrator.Job) error) (orchestrator.JobStatus, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.lock(ctx); err != nil {
+		return orchestrator.JobStatus{}, err
+	}
+	defer s.unlock()
 	st, err := s.Get(ctx, id, in)
 	if err != nil {
 		return orchestrator.JobStatus{}, err
@@ -60,8 +64,10 @@ func (s *Scheduler) Edit(ctx context.Context, id orchestrator.JobID, in orchestr
 // are not affected.
 func (s *Scheduler) Pause(ctx context.Context, id orchestrator.JobID,
 	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.lock(ctx); err != nil {
+		return orchestrator.JobStatus{}, err
+	}
+	defer s.unlock()
 	st, err := s.Get(ctx, id, in)
 	if err != nil {
 		return orchestrator.JobStatus{}, err
@@ -70,13 +76,17 @@ func (s *Scheduler) Pause(ctx context.Context, id orchestrator.JobID,
 	return s.save(ctx, st.Job)
 }
 
-// Resume ends the pause of a job. Times during the pause do not count as missed. If the creator of the job may not have
-// it run any more, the user who resumes it becomes its creator. If the only time of such a job has passed, the job is
-// finished, so that its new creator can run it.
+// Resume ends the pause of a job. Times during the pause do not count as missed. If the creator no longer has the right
+// to run the job, the user who resumes it becomes its creator.
+//
+// If the only time of a job with a new creator has passed, Resume stores the job without a next run instead of
+// returning an error. The new creator can then start the job manually.
 func (s *Scheduler) Resume(ctx context.Context, id orchestrator.JobID,
 	by orchestrator.Press) (orchestrator.JobStatus, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.lock(ctx); err != nil {
+		return orchestrator.JobStatus{}, err
+	}
+	defer s.unlock()
 	st, err := s.Get(ctx, id, by.Conversation)
 	if err != nil {
 		return orchestrator.JobStatus{}, err
@@ -96,8 +106,10 @@ func (s *Scheduler) Resume(ctx context.Context, id orchestrator.JobID,
 // Delete deletes a job of the conversation. A turn of the job that is queued or running continues, and so does a turn
 // that Tick submits at this moment.
 func (s *Scheduler) Delete(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.unlock()
 	st, err := s.Get(ctx, id, in)
 	if err != nil {
 		return err
@@ -110,7 +122,7 @@ func (s *Scheduler) Delete(ctx context.Context, id orchestrator.JobID, in orches
 
 // RunNow starts a run of a job in the conversation, even if the job is paused or has quiet hours. The run starts when
 // the job's open runs have ended. The job of a webhook runs with the last payload; RunNow returns ErrNotCalled if there
-// is none. If the creator of the job may not have it run any more, RunNow pauses the job and returns
+// is none. If the creator no longer has the right to run the job, RunNow pauses the job and returns
 // orchestrator.ErrNotAllowed.
 //
 // RunNow returns orchestrator.ErrRepeated in these cases:
@@ -121,8 +133,10 @@ func (s *Scheduler) Delete(ctx context.Context, id orchestrator.JobID, in orches
 func (s *Scheduler) RunNow(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID,
 	key string) (orchestrator.JobRun, error) {
 	defer s.Poke()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.lock(ctx); err != nil {
+		return orchestrator.JobRun{}, err
+	}
+	defer s.unlock()
 	st, err := s.Get(ctx, id, in)
 	if err != nil {
 		return orchestrator.JobRun{}, err
@@ -199,8 +213,10 @@ func (s *Scheduler) Runs(ctx context.Context, id orchestrator.JobID, in orchestr
 // and deletes missing ones. A job that a user has paused remains paused. If Telegram gave a group a new ID, the group's
 // jobs get this ID. If a job is invalid, Sync stores nothing.
 func (s *Scheduler) Sync(ctx context.Context, jobs []orchestrator.Job) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.unlock()
 	defer s.Poke()
 	wanted := map[orchestrator.JobID]bool{}
 	for i, j := range jobs {
@@ -253,8 +269,8 @@ func (s *Scheduler) syncOne(ctx context.Context, j orchestrator.Job,
 	return err
 }
 
-// saveUnchanged stores a job whose schedule has not changed. It does not change the time of the next run, so that no
-// missed run is lost.
+// saveUnchanged stores a job whose schedule has not changed. It keeps the time of the next run even if that time has
+// passed, so that the scheduler still handles it.
 func (s *Scheduler) saveUnchanged(ctx context.Context, j orchestrator.Job,
 	st orchestrator.JobStatus) (orchestrator.JobStatus, error) {
 	if err := validate(j); err != nil {
@@ -279,8 +295,8 @@ func (s *Scheduler) save(ctx context.Context, j orchestrator.Job) (orchestrator.
 	return s.opts.Store.Job(ctx, j.ID)
 }
 
-// next validates a job and computes the time of its next run. If the job has only one time and that time has passed,
-// next returns an error. But for a configured or a paused job, it then returns the zero time.
+// next validates a job and computes the time of its next run. If the job's only time has passed, next returns an error,
+// or the zero time for a configured or paused job.
 func (s *Scheduler) next(j orchestrator.Job) (time.Time, error) {
 	if err := validate(j); err != nil {
 		return time.Time{}, err

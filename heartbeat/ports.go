@@ -62,9 +62,9 @@ type Report struct {
 	Job  orchestrator.Job
 	Run  orchestrator.JobRun
 	Turn cli.TurnID
-	// Silent is true if the answer is the same as before. Then Notifier.Report adds Note to the earlier message with
-	// the answer (Result.Shown), so that no user gets a notification. If Silent is false, Report sends a new message:
-	// the card of Turn, or Note if there is no card.
+	// Silent is true if the answer is the same as before. Notifier.Report then adds Note to the message that already
+	// shows the answer (Result.Shown), and no user gets a notification. If Silent is false, Report sends a new message:
+	// the card of the turn, or Note if the turn has no card.
 	Silent bool
 	Result orchestrator.JobResult
 	Note   string

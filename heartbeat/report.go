@@ -17,8 +17,9 @@ func (s *Scheduler) notify(ctx context.Context, r orchestrator.JobRun) (orchestr
 	}
 	report := Report{Job: st.Job, Run: r, Turn: r.Turn(), Result: st.JobResult}
 	switch {
-	// st.Same counts the runs with the answer that the message of st.Shown shows. If st.Same is 0, a newer run had
-	// another answer, and the message shows that answer. A note about this run would be wrong there.
+	// Add a note only to a message that shows the answer of this run. st.Shown is the turn whose card shows the latest
+	// answer, and st.Same counts the later runs with this answer. If st.Same is 0, the card shows another answer of a
+	// newer run.
 	case r.State == orchestrator.RunDone && !r.Result.Changed && skipsSame(st.Job, r) && st.Shown != "" && st.Same > 0:
 		report.Silent, report.Note = true, s.sameNote(st, r)
 	case r.State == orchestrator.RunFailed:

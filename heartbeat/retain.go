@@ -15,7 +15,7 @@ type Limits struct {
 	Bytes int64
 }
 
-// Cutoff contains Limits, with a point in time instead of an age. Data that is older than Before is removed. Then the
+// Cutoff is like Limits, but contains a time instead of an age. First, data older than Before is removed. Then the
 // oldest data is removed until at most Bytes remain. A zero Before, or 0 Bytes, means no limit.
 type Cutoff struct {
 	Before time.Time

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"ductor/heartbeat/schedule"
@@ -27,8 +26,9 @@ type Options struct {
 	// Directory returns the absolute path of a job's directory. It returns an error if jobs may not work there; see
 	// conversation.Engine.Directory. Directory may be nil if no job has a directory.
 	Directory func(path string) (string, error)
-	// MayRun reports whether the creator of a job may still have it run. If not, the scheduler pauses the job when it is
-	// due, and the user who resumes it becomes its creator. MayRun may be nil, which permits all jobs.
+	// MayRun reports whether the creator of a job still has the right to run the job. If not, the scheduler pauses the
+	// job when it is due. A user who resumes the job becomes its creator. If MayRun is nil, all creators have the
+	// right.
 	MayRun func(orchestrator.Job) bool
 	// Stale is the age at which Sweep ends running turns. A job's time limit must be shorter. 0 means never.
 	Stale time.Duration
@@ -54,10 +54,8 @@ type Scheduler struct {
 	opts Options
 	log  *slog.Logger
 	poke chan struct{}
-	// mu prevents concurrent changes of the stored jobs. Do not call the Runner or the Notifier while mu is locked: they
-	// wait for conversations, and a conversation may call AddJob or DeleteJob. Runs need no lock, because only Tick
-	// advances them.
-	mu sync.Mutex
+	// changes is full while a goroutine changes stored jobs; see lock. Runs need no lock, because only Tick advances them.
+	changes chan struct{}
 
 	failed struct{ fire, advance lastError } // only Tick uses them
 }
@@ -65,8 +63,22 @@ type Scheduler struct {
 // New returns a Scheduler. It starts no runs before Run is called.
 func New(opts Options) *Scheduler {
 	opts.Zone, opts.Poll = cmp.Or(opts.Zone, time.Local), cmp.Or(opts.Poll, 15*time.Second)
-	return &Scheduler{opts: opts, log: opts.Logger, poke: make(chan struct{}, 1)}
+	return &Scheduler{opts: opts, log: opts.Logger, poke: make(chan struct{}, 1), changes: make(chan struct{}, 1)}
 }
+
+// lock prevents concurrent changes of the stored jobs until unlock is called. It returns an error if ctx ends while
+// another change waits for the disk. Do not call the Runner or the Notifier in between: they wait for conversations, and
+// a conversation may call AddJob or DeleteJob.
+func (s *Scheduler) lock(ctx context.Context) error {
+	select {
+	case s.changes <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for another change of jobs: %w", context.Cause(ctx))
+	}
+}
+
+func (s *Scheduler) unlock() { <-s.changes }
 
 // now returns the wall clock without its monotonic reading, because the monotonic clock stops while the machine sleeps.
 func (s *Scheduler) now() time.Time { return s.opts.Now().Round(0) }
@@ -174,8 +186,10 @@ func (s *Scheduler) plan(j orchestrator.Job) (schedule.Schedule, error) {
 }
 
 func (s *Scheduler) fireAll(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.unlock()
 	all, err := s.opts.Store.Jobs(ctx)
 	if err != nil {
 		return fmt.Errorf("list jobs: %w", err)

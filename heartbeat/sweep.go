@@ -47,7 +47,7 @@ func (s Sweep) sweep(logged map[cli.TurnID]bool) (ending map[cli.TurnID]bool) {
 	now := s.Now().Round(0)
 	ending = map[cli.TurnID]bool{}
 	for _, i := range s.Runs.List() {
-		// Call EndStale again in each sweep until the run has ended, because one call may not be enough.
+		// EndStale does not wait for the end of the run. Call EndStale in each sweep until List omits the run.
 		if now.Sub(i.Started.Round(0)) <= s.Age || !s.Runs.EndStale(i.Turn) {
 			continue
 		}

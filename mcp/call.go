@@ -16,8 +16,8 @@ import (
 // Limits of calls. Sizes are in bytes.
 const (
 	maxCalls         = 200       // calls in one turn
-	maxArguments     = 256 << 10 // size of the arguments
-	maxResult        = 128 << 10 // size of the result
+	maxArguments     = 256 << 10 // size of a call's arguments
+	maxResult        = 128 << 10 // size of a call's result
 	progressInterval = 5 * time.Second
 	titleBytes       = 200 // size of a call's title in the audit log
 )
@@ -66,8 +66,8 @@ func registerTool[In any](t *toolset, name, description string, title func(In) s
 		})
 }
 
-// countCall counts a call. It returns an error after maxCalls calls of the turn, or of the outside client in one period
-// (see outsideWindow).
+// countCall counts a call. It returns an error if the turn has already made maxCalls calls. For an outside client, it
+// counts the calls in a period; see outsideWindow.
 func (s *Server) countCall(c call, period string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,7 +26,7 @@ func (t *toolset) register() {
 const (
 	maxMessage  = 32 << 10 // size of a message
 	maxSent     = 64 << 10 // size of all messages of a turn
-	maxQuestion = 3000     // size of a question
+	maxQuestion = 3000     // size of a question to the user
 	maxOptions  = 10
 	maxOption   = 60 // size of an answer that the user can choose; it becomes the text of a button
 	maxCaption  = 1000

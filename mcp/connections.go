@@ -8,9 +8,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// Limits of connections from one environment.
+// Maximum numbers of connections from one environment.
 const (
-	maxGreeting = 64 // connections that have not sent a valid token yet
+	maxGreeting = 64 // connections whose clients have not sent a valid token yet
 	maxRefused  = 64 // rejected connections whose clients have not disconnected yet
 	maxJoined   = 32 // connections of the agents in one conversation
 )
@@ -24,8 +24,8 @@ type joinKey struct {
 	sandbox      cli.Sandbox
 }
 
-// connections counts open connections by their origin, so that the connections of one origin keep no other origin from
-// the tools. Safe for concurrent use.
+// connections counts open connections by their origin, so that no origin can use up the connections of other origins.
+// Safe for concurrent use.
 type connections[K comparable] struct {
 	mu   sync.Mutex
 	open map[K]int

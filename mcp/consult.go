@@ -190,7 +190,7 @@ func (t *toolset) groupThink(ctx context.Context, c call, in groupThink) (string
 	var b strings.Builder
 	for _, s := range append(all.Steps, all.Conclusion) {
 		switch {
-		case s.Model.Agent == "": // there is no conclusion
+		case s.Model.Agent == "": // all.Conclusion is zero: there is no conclusion
 		case s.Err != nil:
 			fmt.Fprintf(&b, "## %s did not answer\n\n%v\n\n", s.Model, notAnswered(s.Err))
 		case s.Round > 1:

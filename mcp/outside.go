@@ -39,7 +39,7 @@ var (
 type outsiders struct {
 	mu     sync.Mutex
 	closed bool
-	// ends contains the functions that end the connections. The value is the number of the connection's token.
+	// ends maps the function that ends a connection to the number of the connection's token; see relay.Grant.Number.
 	ends map[*context.CancelFunc]int
 }
 
@@ -59,7 +59,7 @@ func (o *outsiders) add(number int, end context.CancelFunc) (remove func()) {
 	}
 }
 
-// end ends each connection if match returns true for the number of its token.
+// end calls match with the token number of each connection, and ends the connection if match returns true.
 func (o *outsiders) end(match func(number int) bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -191,7 +191,7 @@ func has(c call) string {
 	return "this turn has"
 }
 
-// shown returns the turn of a call, in the conversation where users see messages; see ConversationID.Shown.
+// shown returns the turn of a call with the conversation in which users see its messages; see ConversationID.Shown.
 func shown(c call) orchestrator.Turn {
 	turn := c.Turn
 	turn.Prompt.Conversation = turn.Prompt.Conversation.Shown()

@@ -54,7 +54,7 @@ type Chat interface {
 	SendFor(ctx context.Context, t orchestrator.Turn, text string) error
 }
 
-// Audit records calls.
+// Audit records calls of tools in the audit log.
 type Audit interface {
 	RecordAudit(ctx context.Context, entries ...orchestrator.AuditEntry) error
 }
@@ -65,9 +65,9 @@ type Server struct {
 	keys    keys
 	schemas *sdk.SchemaCache
 
-	greeting connections[cli.Sandbox] // those that have not sent a valid token yet
-	refused  connections[cli.Sandbox] // those that were rejected
-	joined   connections[joinKey]     // those that have sent a valid token
+	greeting connections[cli.Sandbox] // connections whose clients have not sent a valid token yet
+	refused  connections[cli.Sandbox] // rejected connections whose clients have not disconnected yet
+	joined   connections[joinKey]     // connections whose clients have sent a valid token
 	outside  outsiders
 
 	mu    sync.Mutex
@@ -76,7 +76,7 @@ type Server struct {
 
 // turnUsage counts the calls of a turn. For an outside client, it counts the calls in a period; see outsideWindow.
 type turnUsage struct {
-	period                 string // ID of the turn; for an outside client, the start time of the outsideWindow
+	period                 string // ID of the turn; for an outside client, the time at which the period began
 	calls, consults, works int
 	sent                   int // bytes of messages
 }
@@ -92,7 +92,8 @@ func Open(o Options) (*Server, error) {
 		outside: outsiders{ends: map[*context.CancelFunc]int{}}}, nil
 }
 
-// Token returns the token with which an agent connects that runs the turns of a conversation in an environment.
+// Token returns the token for an agent that runs turns of a conversation in an environment. The agent connects with
+// this token.
 func (s *Server) Token(in orchestrator.ConversationID, env orchestrator.AgentEnv) string {
 	return s.keys.token(caller{Conversation: in, Agent: env.Agent, Sandbox: env.Sandbox})
 }
@@ -209,9 +210,9 @@ func instructions(c caller) string {
 		"Use them when the user asks for it, or when you cannot go on without the user."
 }
 
-// serveClient serves a client that has sent a valid token. If the client continues a session with the previous process
-// of ductor, it does not send its initialize request again, and initialized contains the parameters of that request.
-// For a new client, initialized is nil.
+// serveClient serves a client that has sent a valid token. The client may have started its session with the previous
+// process of ductor. Such a client does not send its initialize request again, and initialized contains the parameters
+// of the earlier request. For a new client, initialized is nil.
 func (s *Server) serveClient(ctx context.Context, conn net.Conn, in io.Reader, c caller,
 	initialized *sdk.InitializeParams) error {
 	t := &toolset{s: s, caller: c}

@@ -22,10 +22,10 @@ import (
 type caller struct {
 	Conversation orchestrator.ConversationID `json:"conversation"`
 	Agent        cli.Agent                   `json:"agent"`
-	// Sandbox is the environment of the agent's process; empty means this host. Older versions of ductor left it out,
-	// so their tokens are valid on this host only.
+	// Sandbox is the environment of the agent's process; empty means this host. Older versions of ductor created tokens
+	// without a Sandbox. These tokens are valid on this host only.
 	Sandbox  cli.Sandbox           `json:"sandbox,omitempty"`
-	outsider orchestrator.Outsider // only for a client outside of turns; not part of the token
+	outsider orchestrator.Outsider // only set for an outside client; not part of the token
 }
 
 func (c caller) isOutside() bool { return c.outsider.Number > 0 }
@@ -33,7 +33,7 @@ func (c caller) isOutside() bool { return c.outsider.Number > 0 }
 // ErrToken means that a token is forged or was revoked.
 var ErrToken = errors.New("the token is not valid")
 
-// errElsewhere means that a client connects from another environment than that of its token.
+// errElsewhere means that a client connects from an environment for which its token is not valid.
 var errElsewhere = errors.New("the token of this agent was not made for the environment in which it runs; the tools " +
 	"work again after the agent has started anew, with the next turn")
 

@@ -105,7 +105,7 @@ func (a Approval) Offers() []Choice {
 		return []Choice{Deny}
 	}
 	var all []Choice
-	// Users cannot allow project settings only once: a permission lasts until the settings change.
+	// Users cannot allow project settings for one request only: the permission lasts until the settings change.
 	settings := a.Request.Tool == cli.ProjectTool
 	if !settings {
 		all = append(all, AllowOnce)
@@ -145,7 +145,7 @@ const RuledByTools = "tools"
 // Choice is a user's decision on an approval.
 type Choice string
 
-// Choice values. Users can deny every approval, allow requests, and answer questions.
+// Choice values. Users can choose Deny for every approval, Answer for questions, and the other values for requests.
 const (
 	AllowOnce    Choice = "once"
 	AllowSession Choice = "session" // allows the request and creates SessionRule, which lasts as long as the session

@@ -10,14 +10,14 @@ import (
 // ApprovalStore stores approvals, decisions, rules and the audit. It is a part of Store, whose comment has the contract
 // for all methods.
 type ApprovalStore interface {
-	// OpenApproval stores an agent's request for approval. a.AgentIDs must contain exactly one ID. OpenApproval returns
-	// the stored approval that contains this ID.
-	//   - If the store already has a request of this turn with this ID, OpenApproval changes nothing.
-	//   - If a is open and the turn has an open approval with the same digest, the requests are identical. OpenApproval
-	//     then adds the ID to the stored approval, and does nothing else.
+	// OpenApproval stores an agent's request for approval, and returns the stored approval. a.AgentIDs must contain
+	// exactly one ID, the agent's ID of the request.
+	//   - If the turn already has a request with this ID, OpenApproval changes nothing.
+	//   - If an identical request of the turn is open, which has the same digest, OpenApproval only adds the ID to the
+	//     stored approval. This does not apply to requests that a rule or mode has decided.
 	//
-	// If a is not open, OpenApproval also writes an audit entry: AuditAccepted if a.Ruled is RuledByMode,
-	// otherwise AuditRuled.
+	// For a request that a rule or mode has decided, OpenApproval also writes an audit entry: AuditAccepted if a.Ruled is
+	// RuledByMode, otherwise AuditRuled.
 	//
 	// A decided approval survives a power failure. An open approval may be lost, but then the agent that needs the
 	// decision has died, too.
@@ -26,8 +26,8 @@ type ApprovalStore interface {
 	FindApproval(ctx context.Context, id ApprovalID) (Approval, error)
 	// FindSameApproval returns the newest approval in a session that has this digest, or ErrNoApproval.
 	FindSameApproval(ctx context.Context, session SessionID, digest string) (Approval, error)
-	// LastProjectApproval returns the newest approval with which users allowed the settings of the project in dir (see
-	// cli.ProjectTool) to an agent, or ErrNoApproval.
+	// LastProjectApproval returns the newest approval in which a user allowed the agent to use the settings of the
+	// project in dir (see cli.ProjectTool), or ErrNoApproval.
 	LastProjectApproval(ctx context.Context, in ConversationID, agent cli.Agent, dir string) (Approval, error)
 	// OpenApprovals lists the open approvals of all turns, oldest first.
 	OpenApprovals(ctx context.Context) ([]Approval, error)

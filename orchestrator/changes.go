@@ -16,7 +16,7 @@ type Changed struct {
 	Removed int    `json:"removed"`
 	NoUndo  NoUndo `json:"no_undo,omitempty"` // why a user cannot undo the changes; empty if undo is possible
 	Ignored bool   `json:"ignored,omitempty"` // the repository contains ignored files, which an undo does not restore
-	// With is the conversation of the other turn if NoUndo is NoUndoShared.
+	// If NoUndo is NoUndoShared, With is the conversation of the turn that wrote at the same time.
 	With ConversationID `json:"with,omitzero"`
 }
 
@@ -98,7 +98,7 @@ var (
 	ErrNoChanges   = errors.New("these changes are not stored")
 	ErrUndone      = errors.New("these changes are already undone")
 	ErrNotUndone   = errors.New("these changes are not undone")
-	ErrTurnRuns    = errors.New("a turn changes these files now") // returned as a *TurnWrites
+	ErrTurnRuns    = errors.New("a turn changes these files now") // wrapped by *TurnWrites
 	ErrCommitted   = errors.New("these changes are already committed")
 	ErrNoIdentity  = errors.New("Git does not know the name of its user")
 	ErrMerging     = errors.New("a merge or a rebase is under way")
@@ -159,9 +159,11 @@ type FileChanges interface {
 	// Diff returns the changes of a turn as a unified diff, or ErrDiffTooLong.
 	Diff(ctx context.Context, in ConversationID, turn cli.TurnID) (string, error)
 	// DiffSince compares the files in the directory of a conversation with an older state. If path is not empty, it
-	// compares only files below path. A user without the right ReachFiles gets only the changes that the last turn made,
-	// by SinceTurn. DiffSince may return ErrNoRepository, ErrNoChanges, ErrDiffTooLong, or ErrNoFile if path does not
-	// exist and did not exist in the older state.
+	// compares only files below path.
+	//
+	// A user without the right ReachFiles can only choose SinceTurn, and gets only the changes that the last turn made.
+	// For any other choice, DiffSince returns ErrNotAllowed. It returns ErrNoFile if path neither exists now nor
+	// existed in the older state. It may also return ErrNoRepository, ErrNoChanges or ErrDiffTooLong.
 	DiffSince(ctx context.Context, by Press, since DiffSince, path string) (string, error)
 	// Checkpoint stores the state of all files under a name, or returns ErrNoRepository.
 	Checkpoint(ctx context.Context, by Press, name string) (TurnChanges, error)

@@ -20,7 +20,7 @@ type ModelChoice struct {
 func (m ModelChoice) String() string { return strings.Trim(string(m.Agent)+"/"+string(m.Model), "/") }
 
 // ConsultQuestion is a question to a model, outside of the turns of the session. A user or an agent asks it. The agent
-// that answers may only read files, unless the question is part of a Work.
+// that answers may only read files. In a Work, the agent may also write.
 type ConsultQuestion struct {
 	Conversation ConversationID
 	Person       PersonID // the user who asks, or whose turn the asking agent runs
@@ -70,7 +70,7 @@ func (a ConsultAnswer) All() string { return cmp.Or(a.Whole, a.Text) }
 // GroupQuestion is a question to several models. In each round after the first, each model gets the answers of the
 // other models from the previous round. At the end, the first model that answered writes the conclusion.
 type GroupQuestion struct {
-	ConsultQuestion               // without Model; Panel replaces it
+	ConsultQuestion               // Panel replaces its field Model
 	Panel           []ModelChoice // GroupLeast to GroupMost models
 	Rounds          int           // 1 to GroupRounds
 }
@@ -87,9 +87,9 @@ type Work struct {
 
 // Limits of a GroupQuestion.
 const (
-	GroupLeast  = 2 // number of models
-	GroupMost   = 4
-	GroupRounds = 3
+	GroupLeast  = 2 // minimum number of models
+	GroupMost   = 4 // maximum number of models
+	GroupRounds = 3 // maximum number of rounds
 )
 
 // GroupStep is the answer of one model to a GroupQuestion, or the error of that model.
@@ -132,7 +132,7 @@ type Consults interface {
 	// each answer, never concurrently. If fewer than two models answer in a round, it returns the answers that it has
 	// and ErrNoGroup.
 	Group(ctx context.Context, q GroupQuestion, step func(GroupStep)) (GroupAnswer, error)
-	// Estimate predicts the cost of a group question from the prices of its models, as far as the prices are known.
+	// Estimate predicts the cost of a group question from the known prices of its models.
 	Estimate(q GroupQuestion, models []cli.MenuEntry) Estimate
 	// Last returns the model of the newest question in a session. If idOrName is empty, it searches all sessions of the
 	// conversation. It returns ErrNoConsult if there was no question.
@@ -141,20 +141,21 @@ type Consults interface {
 	Asking(in ConversationID) int
 	// Abort cancels the questions of a conversation and returns their number. It does not block.
 	Abort(in ConversationID) int
-	// MoveChat gives the questions of a group its new chat ID, so that Asking and Abort find them there.
+	// MoveChat changes the chat ID in the unanswered questions of a group, so that Asking and Abort find them under the
+	// new ID.
 	MoveChat(from, to int64)
 }
 
-// ConsultStore stores consultations and work. internal/store implements it.
+// ConsultStore stores consultations and delegated tasks (see Work). internal/store implements it.
 type ConsultStore interface {
-	// AddEntry stores a consultation or a Work that has ended, with its steps. It also adds the entry's cost and tokens
-	// to the totals of the session.
+	// AddEntry stores a consultation or a delegated task after its end, with its steps. It also adds the entry's cost
+	// and tokens to the totals of the session.
 	AddEntry(ctx context.Context, t Turn, steps []Step) error
 	// LastAside returns the newest entry of this kind in a session. If id is empty, it searches all sessions of the
 	// conversation. If no entry has this kind, it returns the newest entry that is not a turn. If all entries are
 	// turns, it returns ErrNoConsult.
 	LastAside(ctx context.Context, in ConversationID, id SessionID, kind EntryKind) (Turn, error)
-	// SetAgentSession and EntriesAfter have their contracts in the interface Store.
+	// SetAgentSession and EntriesAfter: see Store.
 	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own AgentSession) error
 	EntriesAfter(ctx context.Context, id SessionID, after int64, limit int) ([]Turn, error)
 }

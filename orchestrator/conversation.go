@@ -199,9 +199,9 @@ func (m BusyMode) During(running Turn, p Prompt, current SessionID) BusyMode {
 	case p.PartOf != 0 && p.PartOf == running.Prompt.Message:
 		return BusySteer
 	case current != running.Session && (m == BusySteer || !running.IsSeparate()):
-		// The user has sent /new or changed the project, so the prompt belongs to another session than the running
-		// turn. The prompt must wait. The exception is BusyInterrupt during a separate turn, such as a job: /new does
-		// not change the session of such a turn.
+		// The user has sent /new or changed the project, so the prompt belongs to another session than the running turn
+		// and has to wait for that turn. A separate turn, such as a job, always has another session: it does not get
+		// here with BusyInterrupt, which aborts it.
 		return BusyQueue
 	case m == BusySteer && !running.AcceptsMessages():
 		return BusyQueue

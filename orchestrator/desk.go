@@ -60,10 +60,10 @@ type AbortReport struct {
 	Dropped int  // number of turns removed from the queue
 	// Questions is the number of cancelled questions to models outside of turns.
 	Questions int
-	// Unshown is a turn that has ended, but whose answer the chat does not show completely. After the abort, ductor
-	// does not show the rest of the answer. Unshown is empty if there is no such turn.
+	// Unshown is an ended turn whose answer the chat did not show completely before the abort. ductor does not show the
+	// rest of that answer. Unshown is empty if there is no such turn.
 	Unshown cli.TurnID
-	// Stopping is the turn that was running, or nil.
+	// Stopping is the turn that ductor aborts, or nil if no turn was running.
 	Stopping *Stopping
 }
 
@@ -158,8 +158,7 @@ type Role struct {
 	Bounds Bounds       `toml:",inline" yaml:",inline"`
 }
 
-// Bounds are the owner's settings for turns with a role, or for turns in a project. MaxTurns is a limit. The other
-// fields give agents access to something.
+// Bounds are the owner's settings for turns with a role, or for turns in a project.
 type Bounds struct {
 	AllowedTools []string `toml:"allowed_tools" yaml:"allowed_tools"` // tools that agents may use without asking
 	// MaxTurns limits how often the model answers in one turn. 0 means no limit.

@@ -87,7 +87,7 @@ const (
 	FileTooMany     FileRefusal = "too-many"    // more files than one answer may contain
 )
 
-// FileError reports why ductor neither sends nor writes a file.
+// FileError reports why ductor refuses to send or to write a file.
 type FileError struct {
 	Path string
 	Why  FileRefusal

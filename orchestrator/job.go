@@ -164,13 +164,13 @@ func (t JobTurn) Check(problem func(key, format string, args ...any)) {
 
 const laterJob = "later-"
 
-// MayRunLater reports whether a job can run the prompt of the turn again. A job has no command of an agent, and the
-// scheduler itself repeats the turns of jobs.
+// MayRunLater reports whether a job can run the prompt of the turn again. Jobs cannot run agents' commands. The turn of
+// a job does not need another job, because the scheduler itself repeats the turns of jobs.
 func (t Turn) MayRunLater() bool { return t.Wants.Task == cli.TaskPrompt && !IsJobTurn(t.ID) }
 
-// RepeatedAt returns a job that runs the prompt of the turn again at a time; see LaterJob. The effort must be that of
-// the turn's agent and model. The permission mode of the job is at most maxMode. If maxMode is empty, the job does not
-// get the rights of the chat.
+// RepeatedAt returns a job with the ID LaterJob(t.ID), which runs the prompt of the turn again at the given time.
+// effort must be the effort for the turn's agent and model. The permission mode of the job is at most maxMode. If
+// maxMode is empty, the job does not get the rights of the chat.
 func (t Turn) RepeatedAt(at time.Time, effort cli.Effort, maxMode cli.PermissionMode) Job {
 	j := Job{
 		ID: LaterJob(t.ID), Conversation: t.Prompt.Conversation, Person: t.Prompt.Person, Prompt: t.Prompt.OnlyText(),
@@ -278,7 +278,7 @@ type JobRun struct {
 	Result    JobRunResult
 }
 
-// Tries returns how many attempts the run has made. The attempt for which a waiting run waits does not count.
+// Tries returns how many attempts the run has made. In a waiting run, Attempt is the number of the next attempt.
 func (r JobRun) Tries() int {
 	if r.State == RunWaiting {
 		return r.Attempt - 1
@@ -293,7 +293,7 @@ type JobRunResult struct {
 	// a sentence.
 	Reason   string
 	Changed  bool    // the answer differs from the previous one
-	Notified bool    // nothing about the result remains to be shown in the chat
+	Notified bool    // the chat has shown the result, or never shows it
 	CostUSD  float64 // cost of all attempts
 }
 
@@ -325,7 +325,7 @@ func (r JobRunResult) Explain(p lang.Printer) string {
 	reason, detail, _ := strings.Cut(r.Reason, "\n")
 	switch RunReason(reason) {
 	case ReasonManyWaiting:
-		waiting, _ := strconv.Atoi(detail) // ductor wrote the number
+		waiting, _ := strconv.Atoi(detail) // no error is possible, because ductor wrote the number
 		return p.Text("job.too-many-waiting", waiting)
 	case ReasonOutside:
 		return p.Text("job.directory-outside", detail)

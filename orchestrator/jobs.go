@@ -37,8 +37,7 @@ type Jobs interface {
 	// ReadDir resolves the path of a directory that a user chose for a job. It returns a *BadJob if agents may not work
 	// in the directory. An empty path is the directory of the chat.
 	ReadDir(in ConversationID, path string) (string, error)
-	// CheckJob fills in the defaults of a job. It returns the same results as AddJob, but stores nothing. It returns a
-	// *BadJob if the job is invalid.
+	// CheckJob fills in the defaults of a job and returns the same results as AddJob, but stores nothing.
 	CheckJob(j Job) (JobStatus, error)
 
 	// AddJob stores a job. If a job with this ID exists, AddJob changes nothing and returns no error. It returns a
@@ -53,13 +52,13 @@ type Jobs interface {
 	EditJob(ctx context.Context, id JobID, by Press, edit func(*Job) error) (JobStatus, error)
 	// PauseJob prevents a job from starting runs until ResumeJob is called.
 	PauseJob(ctx context.Context, id JobID, by Press) (JobStatus, error)
-	// ResumeJob continues a paused job. The next run is at the job's next due time. If the creator of the job may not have
-	// it run any more, the user who resumes it becomes its creator. If the only time of such a job has passed, the job is
-	// finished; see JobStatus.Finished.
+	// ResumeJob continues a paused job. The next run is at the job's next due time. If the creator of the job is no
+	// longer allowed to run it, the user who resumes the job becomes its creator. If the only due time of such a job
+	// has passed, ResumeJob marks the job as finished; see JobStatus.Finished.
 	ResumeJob(ctx context.Context, id JobID, by Press) (JobStatus, error)
-	// RunJob runs a job now. The key identifies the request: if the key was used before, RunJob returns ErrRepeated.
-	// RunJob returns ErrJobsFull if too many runs wait, and a *BadJob for a webhook that was never called or a job whose
-	// creator may not have it run any more.
+	// RunJob runs a job now. The key identifies the request: if the key was used before, RunJob returns ErrRepeated. It
+	// returns ErrJobsFull if too many runs wait. It returns a *BadJob if the webhook of the job was never called, or if
+	// the creator of the job is no longer allowed to run it.
 	RunJob(ctx context.Context, id JobID, by Press, key string) (JobStatus, error)
 	// DeleteJob deletes a job and its runs, but does not stop a running turn. It returns ErrJobConfigured for a job of
 	// the configuration.

@@ -71,14 +71,16 @@ type CardStore interface {
 
 // MessageStore stores the bot's outgoing messages and their states.
 type MessageStore interface {
-	// SaveMessage stores a message and replaces the message with the same key. When SaveMessage returns:
+	// SaveMessage stores a message and replaces the message with the same key. How safe the message is depends on its
+	// kind:
 	//   - A message with Content survives a power failure.
 	//   - A message that is being sent survives if the process is killed.
-	//   - Any other message survives only after a few milliseconds, or after CommitMessages.
+	//   - Any other message is lost if the process is killed within a few milliseconds, unless CommitMessages was
+	//     called.
 	SaveMessage(ctx context.Context, m Message) error
 	// AddMessage stores a message, unless a message has the same key. It reports whether it stored the message.
 	AddMessage(ctx context.Context, m Message) (bool, error)
-	// CommitMessages makes all saved messages survive if the process is killed.
+	// CommitMessages ensures that all messages saved so far survive if the process is killed.
 	CommitMessages(ctx context.Context) error
 	// FindMessage returns the message with a key. For an unknown key, the State of the result is empty.
 	FindMessage(ctx context.Context, key string) (Message, error)
@@ -113,7 +115,7 @@ type SendRate struct {
 	Every time.Duration // average time from one call to the next
 	Burst int           // number of calls that may be made without a pause in between
 	Until time.Time     // Telegram rejects calls before this time
-	Told  time.Time     // when Telegram sent the rate limit error from which Until comes
+	Told  time.Time     // when Telegram sent the error that set Until
 }
 
 // SendState is the state of an outgoing message.

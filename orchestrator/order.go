@@ -24,16 +24,16 @@ type Order struct {
 	Wants  Wants
 }
 
-// Wants contains settings of an order. A setting that is not empty replaces the choice of the conversation.
+// Wants contains the settings of an Order. Each setting that is not empty replaces the choice of the conversation.
 type Wants struct {
-	// Own is the name of a session that only orders with this name use. The current session of the conversation stays
-	// the same.
+	// Own is the name of a session. Only orders with this name use the session. The current session of the conversation
+	// does not change.
 	Own    string      `json:"own,omitempty"`
 	Agent  cli.Agent   `json:"agent,omitempty"`
 	Model  cli.ModelID `json:"model,omitempty"` // requires Agent, like Effort
 	Effort cli.Effort  `json:"effort,omitempty"`
-	// Dir is an absolute path inside the roots. It may be set only together with Own: all turns of a session use one
-	// directory, and the current session of the conversation already has one.
+	// Dir is an absolute path inside the roots. It requires Own, because the current session of the conversation
+	// already has a directory, and a session never changes its directory.
 	Dir string `json:"dir,omitempty"`
 	// Sandbox can make the policy of the project stricter. With SandboxDocker, the turn runs in a sandbox even if the
 	// policy requires none. With SandboxOff, the turn fails if the policy requires a sandbox. If Sandbox is empty, only
@@ -87,8 +87,8 @@ type CardStyle struct {
 	Display DisplayMode `json:"display,omitempty"` // whether the card is a rich message
 }
 
-// OrderStore stores sessions that have a name. internal/store implements it. Orders themselves are stored by
-// Store.EnqueueTurn.
+// OrderStore stores the named sessions of orders; see Wants.Own. internal/store implements it. Store.EnqueueTurn stores
+// the orders themselves.
 type OrderStore interface {
 	SessionNames
 	// CreateOwnSession stores s under a name. Another session with this name loses the name. The current session of the
@@ -117,8 +117,8 @@ func (w Wants) NeedNoMessage(o Outcome) bool {
 // Sandboxes selects the sandbox in which agents run. Its methods do not contact the sandbox and do not block. They are
 // safe for concurrent use.
 type Sandboxes interface {
-	// Of returns the sandbox for work in a directory, or "" for this host. The owner can configure that each
-	// conversation has a sandbox of its own. Of then returns the sandbox of conv.
+	// Of returns the sandbox for work in a directory, or "" for this host. If the owner has configured a separate
+	// sandbox for each conversation, Of returns the sandbox of conv.
 	Of(dir string, conv ConversationID) cli.Sandbox
 	// Forced returns the sandbox for a turn with Wants.Sandbox SandboxDocker, in a project whose policy requires no
 	// sandbox.
@@ -138,8 +138,8 @@ func (w Wants) Shown() Wants {
 	return w
 }
 
-// AsPrompt returns a copy of the settings without the task and title of a command, such as a compaction. The agent then
-// reads the text of the turn as a prompt.
+// AsPrompt returns a copy of the settings for a turn whose text is a prompt for the agent. If w is for a command, such
+// as a compaction, the copy contains neither the task nor the title of the command.
 func (w Wants) AsPrompt() Wants {
 	if w.Task != cli.TaskPrompt {
 		w.Task, w.Title = cli.TaskPrompt, ""

@@ -16,8 +16,8 @@ type Outsider struct {
 	Dir    string // working directory for the program; empty means the configured default
 }
 
-// Conversation returns the conversation that belongs to the program. Telegram has no negative topics, so no other
-// conversation has the same ID; see ConversationID.Shown.
+// Conversation returns the conversation that belongs to the program. Its ID has a negative topic, so it differs from
+// the IDs of all conversations in Telegram; see ConversationID.Shown.
 func (o Outsider) Conversation() ConversationID {
 	return ConversationID{Chat: int64(o.Owner), Topic: -o.Number}
 }

@@ -39,7 +39,7 @@ type Store interface {
 	CreateSession(ctx context.Context, s Session) error
 	// Session loads a session by its ID. The error is ErrNoSession if the ID is unknown.
 	Session(ctx context.Context, id SessionID) (Session, error)
-	// MoveSession has its contract in the interface SessionStore.
+	// MoveSession: see SessionStore.
 	MoveSession(ctx context.Context, id SessionID, to ConversationID) error
 	// TitleSession changes the title of a session, but only if its current title is the expected one.
 	TitleSession(ctx context.Context, id SessionID, expected, title string) error
@@ -49,9 +49,9 @@ type Store interface {
 	// record.
 	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own AgentSession) error
 
-	// EnqueueTurn stores a queued turn and marks the updates of its prompt as handled. If the turn repeats another
-	// turn, EnqueueTurn deletes the LaterJob of the other turn. It returns ErrRepeated if the other turn was already
-	// repeated, or if its LaterJob has started a run.
+	// EnqueueTurn stores a queued turn and marks the updates of its prompt as handled. If the turn repeats an earlier
+	// turn (see Turn.Again), EnqueueTurn deletes the LaterJob of the earlier turn. It returns ErrRepeated if the
+	// earlier turn was already repeated, or if that job has started a run.
 	//
 	// The agents in forget must start new agent sessions. EnqueueTurn therefore deletes their records from the
 	// AgentSessions of the turn's session.

@@ -61,7 +61,8 @@ func (a Action) Apply(c *Conversation, t Turn) {
 	}
 }
 
-// Audit returns the audit entry for the change that Apply makes. A change of the account has none.
+// Audit returns the audit entry for the change that Apply makes. It returns nil if Apply does not change the permission
+// mode.
 func (a Action) Audit(by PersonID) []AuditEntry {
 	if mode, ok := a.Mode(); ok {
 		return []AuditEntry{ModeAudit(string(mode), by)}

@@ -34,8 +34,8 @@ const (
 // conversation.
 type Rights struct {
 	Of RightsOf
-	// For RightsOfJob, Mode is the permission mode. If it is empty, the mode is the stricter of the configured default
-	// and ask. For RightsOfPress, Mode is an upper limit for the conversation's mode.
+	// For RightsOfJob, Mode is the permission mode; if Mode is empty, the configured default applies, but nothing above
+	// the mode "ask". For RightsOfPress, Mode is an upper limit for the conversation's mode.
 	Mode cli.PermissionMode `toml:"permission" check:"plan|ask|accept-edits|auto|bypass"`
 	// Rules and Tools apply only to RightsOfJob.
 	Rules []string `toml:"rules"` // patterns of allowed requests; see approval.CheckRights

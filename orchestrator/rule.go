@@ -12,7 +12,7 @@ type RuleID string
 // RuleKind selects which requests a Rule matches.
 type RuleKind string
 
-// RuleKind values, from the strictest to the most general.
+// RuleKind values, from the most specific to the most general.
 const (
 	RuleSame    RuleKind = "same"    // Value is the hash of the tool's input, which must be identical
 	RuleCommand RuleKind = "command" // Value is the whole command, which must be identical
@@ -50,11 +50,11 @@ type Permissions struct {
 	Agent  cli.Agent
 	Cannot map[cli.PermissionMode]string
 	// Refused contains the permission modes that ductor cannot enforce with Agent. ductor runs no turns in these modes.
-	// Cannot contains the reasons.
+	// For each of them, Cannot contains the reason.
 	Refused []cli.PermissionMode
-	// Tools lists the tools that the conversation allows and forbids. OtherTools contains further lists, from the
-	// configuration, that apply, too. If ductor cannot make Agent respect the lists, Unheld is the reason. Otherwise
-	// Unheld is empty.
+	// Tools contains the lists of allowed and forbidden tools that users chose for the conversation. OtherTools
+	// contains the lists from the configuration. All lists apply. If ductor cannot make Agent respect the lists, Unheld
+	// is the reason. Otherwise Unheld is empty.
 	Tools      cli.ToolList
 	OtherTools []cli.ToolList
 	Unheld     string

@@ -42,10 +42,9 @@ type Session struct {
 // seen.
 type AgentSession struct {
 	ID cli.AgentSessionID
-	// Told is the agent's latest own entry, counting only entries whose prompt the agent accepted. It is empty for
-	// none.
+	// Told is the newest entry of this agent session whose prompt the agent accepted. Told is empty if there is none.
 	Told cli.TurnID
-	UpTo int64 // number of the newest entry before Told that the agent has seen
+	UpTo int64 // the agent has seen all entries with numbers up to UpTo, and the entry Told
 	// If a prompt was sent, and the agent has not accepted the prompt yet, Offered is the number of the newest entry in
 	// that prompt.
 	Offered int64
@@ -87,14 +86,14 @@ func (id LogInID) Env() (AgentEnv, bool) {
 	return AgentEnv{Agent: cli.Agent(agent), Account: cli.Account(account), Sandbox: cli.Sandbox(sandbox)}, whole
 }
 
-// Lane selects one of an agent's own sessions. A question outside of turns does not use MainLane, because the agent
-// process that runs the turns has the agent session of MainLane open.
+// Lane separates the agent sessions that one agent has in a session of ductor. A consultation or a Work does not use
+// MainLane: the agent process that runs the turns has the agent session of MainLane open.
 type Lane string
 
 // Lane values.
 const (
-	MainLane  Lane = "" // turns of the conversation
-	AsideLane Lane = "aside"
+	MainLane  Lane = ""      // for turns
+	AsideLane Lane = "aside" // for consultations and Works
 )
 
 // AgentEnv returns the AgentEnv in which the turn runs.
@@ -188,8 +187,8 @@ type ContextReport struct {
 // FoundSession is a search result: a session that contains the words of the query.
 type FoundSession struct {
 	Session Session
-	Turn    cli.TurnID // the turn that contains the words; empty if only the title contains them
-	Excerpt string     // the line that contains the words
+	Turn    cli.TurnID // the turn that contains the words of the query; empty if only the title contains them
+	Excerpt string     // the line that contains the words of the query
 }
 
 // SessionQuery searches for sessions of a conversation.
@@ -200,7 +199,7 @@ type SessionQuery struct {
 	ID            SessionID    // only this session, archived or not; empty for all
 	Dir           string       // only sessions of this directory; empty for all
 	Words         string       // words in the title or the text; empty for all sessions
-	Archived      bool         // only archived sessions, instead of all others
+	Archived      bool         // true selects only archived sessions; false selects only sessions that are not archived
 	Offset, Limit int
 }
 
@@ -209,13 +208,13 @@ type SessionUse int
 
 // SessionUse values. If there are several reasons, the first one counts.
 const (
-	UsedByNextPrompt SessionUse = iota + 1 // it is the current session of its conversation
-	UsedByJob                              // it belongs to a job
-	UsedByTurn                             // it has turns that the chat does not show yet
-	UsedByFork                             // another session was forked from it
+	UsedByNextPrompt SessionUse = iota + 1 // the session is the current session of its conversation
+	UsedByJob                              // the session belongs to a job
+	UsedByTurn                             // the session has turns that the chat does not show yet
+	UsedByFork                             // another session is a fork of the session
 )
 
-// SessionInUse is an ErrSessionInUse for a session that cannot be deleted.
+// SessionInUse is the error if a session cannot be deleted. It wraps ErrSessionInUse and contains the reason.
 type SessionInUse struct {
 	Why  SessionUse
 	Here bool   // the fork belongs to the same conversation
@@ -235,7 +234,7 @@ type SessionStore interface {
 	FindSessions(ctx context.Context, q SessionQuery) (found []FoundSession, more bool, err error)
 	// SaveSession stores the title of a session and whether it is pinned or archived, or returns ErrNoSession.
 	SaveSession(ctx context.Context, s Session) error
-	// TouchSession has its contract in the interface Store.
+	// TouchSession: see Store.
 	TouchSession(ctx context.Context, id SessionID, at time.Time) error
 	// DeleteSession deletes a session with all its turns. It returns a *SessionInUse if the session is in use, and
 	// ErrNoSession for an unknown ID.
@@ -256,7 +255,7 @@ type SessionStore interface {
 	History(ctx context.Context, id SessionID, limit int) ([]Turn, error)
 	// Turn returns a turn, or ErrNoTurn for an unknown ID.
 	Turn(ctx context.Context, id cli.TurnID) (Turn, error)
-	// StepsOf has its contract in the interface StepStore.
+	// StepsOf: see StepStore.
 	StepsOf(ctx context.Context, turn cli.TurnID) ([]Step, error)
 	// GroupsOf lists the groups in which a user has sent prompts.
 	GroupsOf(ctx context.Context, user PersonID) ([]int64, error)

@@ -71,7 +71,7 @@ func (p Prompt) HasPicture() bool {
 	return slices.ContainsFunc(p.Attachments, func(a Attachment) bool { return a.Image })
 }
 
-// OnlyText returns the text of the prompt, with a reference to each file.
+// OnlyText returns the text of the prompt, followed by a line for each attached file.
 func (p Prompt) OnlyText() string {
 	text := p.Text
 	for _, a := range p.Attachments {
@@ -91,8 +91,8 @@ type Entry struct {
 	// Number is the position of the entry in its session. An entry gets its number when it ends; before, Number is 0.
 	Number int64
 	UpTo   int64 // Number of the newest entry in the history that the agent got with the prompt
-	// Seen marks an entry of the history that the agent may have seen already. It is only for the text of the prompt:
-	// the store does not contain Seen.
+	// Seen means that the agent may already have seen this entry. handoff.Knowledge sets Seen, and the history in the
+	// prompt mentions it to the agent. The store does not contain Seen.
 	Seen bool
 }
 
@@ -133,20 +133,20 @@ type Turn struct {
 	Crashes int
 }
 
-// Requeued returns a steered turn as it is stored again once it is back in the queue of a conversation; see
-// Store.UnsteerTurn.
+// Requeued returns a steered turn as a queued turn of the given conversation, without the data of the running turn to
+// which ductor sent the prompt. See Store.UnsteerTurn.
 func (t Turn) Requeued(in ConversationID) Turn {
 	t.State, t.Prompt.Conversation, t.Started, t.Ended, t.Delivered = TurnQueued, in, time.Time{}, time.Time{}, false
 	t.Entry, t.Agent, t.Model, t.Sandbox = Entry{}, "", "", ""
 	return t
 }
 
-// MayJoin reports whether ductor may add the prompt of this waiting turn to a running turn. first is the ID of the
-// message that started the running turn. A command may not join, and neither may a prompt without the rights of the
-// chat. A prompt that names an agent may join only if it belongs to the message with the ID first (see Prompt.PartOf),
-// because both then have the same agent.
-func (t Turn) MayJoin(first int) bool {
-	together := t.Prompt.PartOf != 0 && t.Prompt.PartOf == first
+// MayJoin reports whether ductor may add the prompt of this waiting turn to a running turn. runningMessage is the ID of
+// the message that started the running turn. A command may not join, and neither may a prompt without the rights of the
+// chat. A prompt that names an agent may join only if the prompt belongs to that message (see Prompt.PartOf): then the
+// running turn has the named agent.
+func (t Turn) MayJoin(runningMessage int) bool {
+	together := t.Prompt.PartOf != 0 && t.Prompt.PartOf == runningMessage
 	return t.Wants.Task == cli.TaskPrompt && t.Prompt.Rights.OfChat() && (t.Wants.Agent == "" || together)
 }
 
@@ -244,8 +244,8 @@ type Step struct {
 
 // StepStore stores the steps of turns. internal/store implements it.
 type StepStore interface {
-	// SaveSteps stores the steps of a turn, and replaces those stored before. The store may combine it with other
-	// writes in one transaction.
+	// SaveSteps stores the steps of a turn, and replaces the steps that were stored before. The store may combine this
+	// write with other writes in one transaction.
 	SaveSteps(ctx context.Context, turn cli.TurnID, at time.Time, steps []Step) error
 	// StepsOf lists the steps of a turn. It leaves the Output of each step empty.
 	StepsOf(ctx context.Context, turn cli.TurnID) ([]Step, error)

@@ -31,7 +31,7 @@ const (
 	opWords       operation = "w" // the user's next message is the answer
 	opNext        operation = "n" // show the next question, or send all answers
 	opOption      operation = "o"
-	opShow        operation = "h" // replace the notice about a missing approval by the approval
+	opShow        operation = "h" // button of Screen.missing: show the approval in place of this notice
 )
 
 // choice returns the decision that the operation makes, or false if it makes none.

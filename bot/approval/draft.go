@@ -22,7 +22,9 @@ type draft struct {
 	Opened   bool           `json:"opened,omitempty"`  // true if a user has read the full text
 	Pinned   int            `json:"pinned,omitempty"`  // ID of the pinned message; 0 if none is pinned
 
-	message.Expectation // who may send the text for which View asks (opReason or opWords), and until when
+	// Expectation is used if View asks for a text (opReason or opWords). It contains the user who pressed the button,
+	// and the time until which this user's next message is the text.
+	message.Expectation
 
 	Files map[int][]orchestrator.Attachment `json:"files,omitempty"` // files attached to the typed answers, by question
 }
@@ -53,8 +55,8 @@ func (d draft) changedBy(updates []int64) bool {
 	return slices.ContainsFunc(updates, func(u int64) bool { return slices.Contains(d.Updates, u) })
 }
 
-// updatesKept is the maximum length of draft.Updates. After a crash, the next process repeats the last updates. There
-// are always fewer of them than this limit.
+// updatesKept is the maximum length of draft.Updates. After a crash, the next process handles only a few updates again,
+// so draft.Updates need not contain older ones.
 const updatesKept = 32
 
 // toggle selects an option of the current question. If several options are allowed and the option is already selected,

@@ -91,9 +91,9 @@ func (s *Screen) push(e *entry) {
 	}
 }
 
-// afterRequest runs after each request to Telegram about a message of the entry. If Telegram did not confirm the
-// approval's message, afterRequest sends the notice. If the approval is closed, afterRequest makes Screen drop the
-// entry later.
+// afterRequest runs after each request to Telegram about a message of the entry. It sends e.notice if Telegram did not
+// confirm the approval's message, and deletes e.notice if Telegram confirmed the message after all. If the approval is
+// closed, afterRequest appends the entry to s.closed.
 func (s *Screen) afterRequest(e *entry, m *message.Message) {
 	unknown := e.message.State() == orchestrator.Unknown
 	if m == e.message && unknown || m == e.notice && !unknown && m.State() == orchestrator.Sent {
@@ -119,8 +119,8 @@ func (s *Screen) afterRequest(e *entry, m *message.Message) {
 // in the chat already shows the decision. So Screen need not edit the message if a user presses a button late.
 const maxClosed = 16
 
-// content returns the current content of the approval's message. If the approval is closed, the message may be edited,
-// but not sent.
+// content returns the current content of the approval's message. A closed approval is only shown if its message is
+// already in the chat.
 func (s *Screen) content(ctx context.Context, e *entry) (message.Content, error) {
 	if err := s.load(ctx, e); err != nil {
 		return message.Content{}, err
@@ -192,10 +192,10 @@ func (s *Screen) enter(ctx context.Context, a orchestrator.Approval) (*entry, er
 func draftKey(id orchestrator.ApprovalID) string { return "ask:" + string(id) }
 
 // load reads the stored draft of an approval once. If no user has pressed a button since the message was sent, load
-// also records that the message is up to date.
+// also records that the message is up to date, so that the message need not be edited.
 //
-// load does not record this in an ordinary group. The group may have become a supergroup in the meantime, and ductor
-// learns this only from an edit.
+// In an ordinary group, the message is edited anyway: if the group has become a supergroup, Telegram reports this only
+// in the response to such an edit.
 func (s *Screen) load(ctx context.Context, e *entry) error {
 	s.mu.Lock()
 	loaded, questions := e.loaded, e.approval.Questions
@@ -231,8 +231,8 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 // loadOpen reads the stored drafts of all open approvals that this process has not shown yet. It returns errors about
 // approvals of the given conversation, and logs errors about other approvals.
 //
-// loadOpen reads the drafts of all conversations, because an approval of the given conversation may still have another
-// conversation ID: if a group became a supergroup, only the stored message of the approval contains the new ID.
+// loadOpen reads the drafts of all conversations, because an entry may still have the ID that its conversation had before
+// the group became a supergroup. Only the stored message has the new ID.
 func (s *Screen) loadOpen(ctx context.Context, conversation orchestrator.ConversationID) error {
 	s.mu.Lock()
 	entries := slices.Collect(maps.Values(s.entries))
@@ -289,9 +289,9 @@ func (s *Screen) saveDraft(ctx context.Context, e *entry, f func(d *draft) bool)
 	return d, nil
 }
 
-// adoptMessage handles the press of a button in the message with the given ID. If Telegram has not confirmed the
-// approval's message, adoptMessage makes the message with the button the approval's message. It adopts the entry's
-// notice only if op is opShow.
+// adoptMessage is called when a user presses a button in the message with the given ID. If Telegram has not confirmed
+// the approval's message, the message with the button becomes e.message. But the message of e.notice becomes e.message
+// only if op is opShow.
 func (s *Screen) adoptMessage(ctx context.Context, e *entry, id int, op operation) error {
 	notice := e.notice.ID() == id
 	if e.message.State() != orchestrator.Unknown || id <= 0 || notice && op != opShow {
@@ -310,8 +310,8 @@ func (s *Screen) adoptMessage(ctx context.Context, e *entry, id int, op operatio
 	return nil
 }
 
-// correct records that an approval is closed, and edits its message. If the message with the given ID is an older
-// message that still has buttons of the approval, correct edits it, too.
+// correct records that an approval is closed, and edits its message. id is the message with the pressed button, or the
+// message to which the user replied. If this is an older message of the approval, correct also edits the older message.
 func (s *Screen) correct(e *entry, a orchestrator.Approval, id int) {
 	if a.ID != e.id || a.State == orchestrator.ApprovalOpen || id <= 0 {
 		return

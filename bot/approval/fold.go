@@ -74,7 +74,7 @@ func middle(p lang.Printer, s string, limit int) (string, bool) {
 		return s, cut
 	}
 	runes := []rune(s)
-	limit = max(limit-50, 0) // reserve space for the line in the middle
+	limit = max(limit-50, 0) // reserve space for the line with the length of the hidden part
 	head, tail := limit*2/3, limit/3
 	// limit counts UTF-16 units, and a character consists of one or two of them. If s has characters of two units, keep
 	// only half as many characters.

@@ -118,7 +118,7 @@ func (a view) fullTextTooLong() bool {
 		bytes += len(text)
 	}
 	switch {
-	case bytes < render.MessageLimit: // fullTextMax messages hold 16 times as much; escapes need at most 6 times
+	case bytes < render.MessageLimit: // fits into 16 messages, even if escapes make the text 6 times longer
 		return false
 	case bytes > fullTextMax*render.MessageLimit*utf8.UTFMax:
 		return true

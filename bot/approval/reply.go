@@ -27,7 +27,8 @@ type Message struct {
 	Arrived      time.Time
 }
 
-// press returns the sender, the updates and the arrival of the message.
+// press returns the sender, the updates and the time of arrival of the message. An orchestrator.Press can also describe
+// a message.
 func (m Message) press() orchestrator.Press {
 	return orchestrator.Press{
 		Conversation: m.Conversation, Person: m.User, Role: m.Role, Updates: m.Updates, Arrived: m.Arrived,
@@ -53,12 +54,14 @@ const (
 	MarkHandled                   // mark the message as handled, and send Text to the user unless Text is empty
 )
 
-// Reply handles a message that contains the reason of a denial, or the answer to a question. A message counts as such a
-// text if it replies to the approval's message. In a private chat, a message also counts if the user has pressed a
-// button that asks for text, or as the answer if only a single question is open.
+// Reply handles a message that contains the reason for a denial, or the answer to a question. A message contains such a
+// text in these cases:
+//   - The message replies to the approval's message.
+//   - In a private chat, the user has pressed a button that asks for the text.
+//   - In a private chat, only a single question is open. The message is then the answer.
 //
-// A reply to the message of an open approval is never a prompt. If it decides nothing, the outcome has a text that
-// explains the reason.
+// A reply to the message of an open approval is never a prompt. If Reply cannot use such a reply, Outcome.Text explains
+// why.
 func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 	e, approval, err := s.addressee(ctx, m)
 	switch {
@@ -86,9 +89,9 @@ func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 	return o
 }
 
-// AnswersNewer reports whether Reply would use the message for an approval or question that the agent sent after since,
-// or that asks for a text because the user pressed a button after since. It returns true after an error, because Reply
-// then reports the error to the user.
+// AnswersNewer reports whether Reply would use the message for a new approval or question. It is new if the agent sent
+// the approval or question after the given time, or if the user pressed the button that asks for the text after this
+// time. AnswersNewer returns true after an error, because Reply then reports the error to the user.
 func (s *Screen) AnswersNewer(ctx context.Context, m Message, since time.Time) bool {
 	e, approval, err := s.addressee(ctx, m)
 	if err != nil || e == nil {

@@ -14,15 +14,15 @@ import (
 
 // Maximum lengths of the parts of a request in UTF-16 units, and maximum numbers of changes and links.
 const (
-	subjectMax = 3300 // maximum length of all parts together; the message needs space for other text, too
+	subjectMax = 3300 // maximum total length of all parts; the message needs space for other text, too
 	detailMax  = 1200
-	diffMax    = 1200 // maximum length of all changes together
+	diffMax    = 1200 // maximum total length of all changes
 	changesMax = 5
 	linksMost  = 5
 	reasonMax  = 300
 	fieldMax   = 200
-	widerMax   = 900 // maximum length of all fields together that ask for additional rights
-	plainMax   = 900 // maximum length of all other fields together
+	widerMax   = 900 // maximum total length of the fields for additional rights
+	plainMax   = 900 // maximum total length of the other fields
 	pathMax    = 200
 )
 

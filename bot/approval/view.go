@@ -41,7 +41,7 @@ type gate string
 const (
 	gateOpen   gate = "open"
 	gateUnread gate = "unread" // the message omits a part, so users may allow only after they read the full text
-	gateShut   gate = "shut"   // users may never allow: the request is empty, or too long for the chat
+	gateShut   gate = "shut"   // users cannot allow the request: it is incomplete, or too long for the chat
 )
 
 func (a view) gate(s *subject) gate {
@@ -124,9 +124,9 @@ func (a view) drawReason(d draft) (render.Text, tgapi.Keyboard) {
 	})
 }
 
-// textWanted returns the sentences that ask for a text after the user pressed a button. The first one is inGroup in a
-// group, where only a reply counts. It is inPrivate in a private chat, where the user's next message also counts until
-// /new. The sentences in more follow.
+// textWanted joins the sentences that ask for a text after the user pressed a button. They begin with inGroup or
+// inPrivate: in a group, the user must send the text as a reply. In a private chat, the user's next message also counts
+// as the text, until the user sends /new.
 func (a view) textWanted(inGroup, inPrivate string, more ...string) string {
 	if a.Conversation.Group() {
 		return strings.Join(append([]string{inGroup}, more...), " ")

@@ -24,8 +24,8 @@ const (
 	RateLimited  Mishap = "429"
 	ServerBroken Mishap = "500"
 	NotSent      Mishap = "not sent"
-	LostBefore   Mishap = "lost before" // the request fails with an unknown outcome, and nothing was sent
-	LostAfter    Mishap = "lost after"  // the request fails with an unknown outcome, but the message was sent
+	LostBefore   Mishap = "lost before" // the connection breaks before the chat receives the request
+	LostAfter    Mishap = "lost after"  // the connection breaks after the chat has received the request
 	DeletedFirst Mishap = "deleted"     // a user deletes the message just before the edit
 	RefusedOnce  Mishap = "refused"
 )

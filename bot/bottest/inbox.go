@@ -17,7 +17,7 @@ type Inbox struct {
 	fail      error
 	unflushed int
 	disk      orchestrator.DiskState
-	changed   context.Context // cancelled when disk changes
+	changed   context.Context // SetDisk cancels this context
 	change    context.CancelFunc
 }
 
@@ -142,7 +142,7 @@ func (b *Inbox) SetDisk(state orchestrator.DiskState) {
 	b.changed, b.change = context.WithCancel(context.Background())
 }
 
-// Disk returns the state that SetDisk has set. At first, writing to the disk works.
+// Disk returns the state that SetDisk has set. The initial state is DiskWorks.
 func (b *Inbox) Disk() (orchestrator.DiskState, context.Context) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

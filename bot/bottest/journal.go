@@ -19,7 +19,7 @@ type Journal struct {
 	Mu         sync.Mutex
 	Cards      map[string][]byte
 	Messages   []orchestrator.Message // messages in the order in which they were first saved
-	Reading    time.Duration          // duration of a call of OwedMessages
+	Reading    time.Duration          // how long OwedMessages takes
 	Reads      int                    // number of calls of OwedMessages
 	Writes     int
 	Unreadable bool        // true if LoadCard fails

@@ -73,7 +73,7 @@ func WithOutbox(t *testing.T, f func(t *testing.T, o *outbox.Outbox, r *Record))
 	})
 }
 
-// Anna is a private chat.
+// Anna is the private chat of a user with this name.
 var Anna = outbox.Chat{ID: 1}
 
 // AtFirst returns a value for Chat.Mishaps: the first request gets the fault f, and later requests get no fault.

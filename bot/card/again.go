@@ -33,14 +33,15 @@ type activity int
 
 const (
 	idle      activity = iota
-	showing            // the method ShowAgain sends the card again
-	remarking          // the method Remark adds a line below the final message
+	showing            // ShowAgain is sending the card again
+	remarking          // Remark is adding a line below the final message
 )
 
-// runExclusively runs f in the background. f changes the card of an ended turn, so at most one such function may run
-// for each card. runExclusively waits for f, but no longer than patience. It returns ErrNotYet if f is still running
-// after this time, or if another change to the card is in progress. It returns ErrBusy if the caller wants to show a
-// card to which a scheduled job is adding a line.
+// runExclusively runs f in the background, and waits for the result. If f takes longer than patience, runExclusively
+// returns ErrNotYet, and f continues.
+//
+// f changes the card of an ended turn. If another change to the card is in progress, runExclusively does not run f. It
+// then returns ErrBusy if the caller is ShowAgain and the other change is a Remark. Otherwise it returns ErrNotYet.
 func (c *Cards) runExclusively(ctx context.Context, turn cli.TurnID, what activity, patience time.Duration,
 	f func(context.Context) error) error {
 	switch busy := c.claim(turn, what); {
@@ -115,7 +116,7 @@ func (s *messages) detachFrom(ctx context.Context, first int, states ...orchestr
 		return nil
 	}
 	from = max(first, from)
-	// If ductor crashes in this loop, the next attempt must find the same first message. So the loop resets this
+	// If ductor crashes in this loop, the next call must find the same value of from. So the loop resets the first
 	// message last.
 	for _, p := range slices.Backward(s.parts[min(from, len(s.parts)):]) {
 		if st := p.State(); st != orchestrator.Sent && !slices.Contains(states, st) {

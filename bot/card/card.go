@@ -71,7 +71,7 @@ type Look struct {
 	Pacing      Pacing `toml:",inline"`
 
 	Think  orchestrator.ThinkMode // whether turns without their own setting show reasoning
-	Places bool                   // whether the footer names the sandbox in which the turn ran
+	Places bool                   // whether the footer says where the turn ran, even if it ran in no sandbox
 }
 
 // ModeDraft is the value of Look.Mode that enables drafts.

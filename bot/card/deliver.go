@@ -298,8 +298,8 @@ func (c *Cards) contentsOf(t orchestrator.Turn) contents {
 	return c.contentsIn(d, t, texts, cut)
 }
 
-// contentsIn returns the final content of a card. d is the card's finished document, and texts are the messages into
-// which d was cut. If cut is true, the texts omit a part of d.
+// contentsIn returns the final content of a card. d is the card's finished document, and texts are its messages. cut is
+// true if the messages omit a part of the document.
 func (c *Cards) contentsIn(d *document, t orchestrator.Turn, texts []render.Text, cut bool) contents {
 	rich := d.richContent(t)
 	return contents{

@@ -235,8 +235,8 @@ func (d *document) addOwn(s *segment) bool {
 	return true
 }
 
-// lead returns the notes of ductor at the start of the document. After a restart, the agent's events are replayed, but
-// no event contains these notes.
+// lead returns ductor's own notes at the start of the document. The database stores these notes, because the next
+// process cannot restore them from the agent's events.
 func (d *document) lead() []*segment {
 	n := slices.IndexFunc(d.segments, func(s *segment) bool { return !s.own })
 	if n < 0 {

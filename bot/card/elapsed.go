@@ -5,8 +5,8 @@ import "time"
 // The line of a running tool shows how long the tool has been running. Each update costs an edit, so updates become
 // less frequent over time.
 const (
-	elapsedFirst = 30 * time.Second // from this running time on, the running time is a sufficient reason for an edit
-	elapsedLeast = 10 * time.Second // from this running time on, each edit of the message also updates the running time
+	elapsedFirst = 30 * time.Second // running time at which ductor first edits the message only to show this time
+	elapsedLeast = 10 * time.Second // minimum running time that the line shows
 )
 
 // stopwatch measures how long a tool runs. It does not count the time in which the tool waits for a user's approval.

@@ -46,7 +46,7 @@ func (d *document) slices(starts []position, newest position) []render.Text {
 	return slices.Clone(next.parts)
 }
 
-// unchanged reports whether message i has the same content as in d.cut.
+// unchanged reports whether message i still has the content d.cut.parts[i].
 func (d *document) unchanged(starts []position, i int) bool {
 	if i+1 >= len(starts) || i+1 >= len(d.cut.starts) || starts[i] != d.cut.starts[i] ||
 		starts[i+1] != d.cut.starts[i+1] {
@@ -95,9 +95,8 @@ func (p *piece) add(kind segmentKind, segment int, t render.Text) {
 
 func (p *piece) message() render.Text { return render.AsMessage(render.Concat(p.texts...)) }
 
-// extend starts more messages until the rest of the document fits into the last one, which has at most limit UTF-16
-// units. extend returns cut = true if the document needs more than maxMessages messages. If maxMessages is 0, the
-// number of messages is unlimited.
+// extend appends the starts of further messages, until the last message has at most limit UTF-16 units. It returns
+// cut = true if the document needs more than maxMessages messages. If maxMessages is 0, the number is unlimited.
 func (d *document) extend(starts []position, limit, maxMessages int) (all []position, cut bool) {
 	for {
 		tail := d.tail(starts[len(starts)-1])
@@ -111,8 +110,8 @@ func (d *document) extend(starts []position, limit, maxMessages int) (all []posi
 	}
 }
 
-// tailText is the rendered text of the document from the start of the last message on. If the document is long,
-// tailText ends as soon as it contains enough text to find the start of the next message.
+// tailText is the rendered text of the document, beginning with the last message. If this text is long, tailText
+// contains only the part that method cut needs.
 type tailText struct {
 	text  render.Text
 	more  bool // true if the document continues after this text
@@ -209,14 +208,14 @@ func (e *tailText) cut() position {
 	}
 	m := e.markAt(at)
 	for m > 0 && (e.marks[m].whole || at+e.growthUpTo(at) > render.FullMessage) {
-		// Move the cut to the start of the segment. If the text before the cut could still grow beyond one message, try
-		// an earlier segment.
+		// Let the next message start with segment m. If the text before this segment could still grow beyond one
+		// message, try the segment before it.
 		if at = e.marks[m].unit; at+e.growthUpTo(at) <= render.FullMessage {
 			return e.marks[m].at
 		}
 		m--
 	}
-	if e.marks[m].whole { // cut after the segment, because a single segment always fits into a message
+	if e.marks[m].whole { // the message consists of this first segment, which always fits into a message
 		return position{segment: e.marks[m].at.segment + 1}
 	}
 	at = min(at, full)

@@ -174,8 +174,8 @@ func (d *document) addDenials(denials []cli.Denial) {
 }
 
 // markDenied changes the lines of a failed tool so that they show the denial. The lines must not become longer, because
-// their message may be full. markDenied reports whether the document has a line of the tool, and whether all lines have
-// room for the reason.
+// their message may be full. found reports whether the document has a line of the tool. explained reports whether
+// all these lines contain denial.Reason.
 func (d *document) markDenied(denial cli.Denial) (found, explained bool) {
 	name, title := toolName(d.lang, denial.Tool), render.ShortLine(denial.Title, titleMax)
 	reason := render.OneLine(denial.Reason)
@@ -264,8 +264,7 @@ func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField,
 // nearlyFull is the percentage of the context window above which the footer shows how full the window is.
 const nearlyFull = 60
 
-// withReceipt adds time and cost to the fields of a footer. A footer always shows both fields if the turn changed
-// files.
+// withReceipt adds the time and the cost to the fields of a footer, for a turn that changed files.
 func withReceipt(fields []FooterField) []FooterField {
 	fields = slices.Clone(fields)
 	for _, f := range []FooterField{FooterTime, FooterCost} {

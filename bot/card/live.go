@@ -59,7 +59,7 @@ func (c *card) dueLocked() (time.Time, bool) {
 	case c.past.replaying:
 		return c.past.quiet(), true
 	case c.pace.news != noNews:
-		return c.pace.due(), true // the request for the news also repeats a draft
+		return c.pace.due(), true // the request at this time also repeats an expiring draft
 	}
 	at, ok := c.passesLocked()
 	if fades, shown := c.draftExpiresLocked(); shown && (!ok || fades.Before(at)) {
@@ -68,7 +68,8 @@ func (c *card) dueLocked() (time.Time, bool) {
 	return c.pace.notBefore(at), ok
 }
 
-// passesLocked returns the time at which the card's content changes without an event, or false if it does not.
+// passesLocked returns the next time at which the card changes only because time passes, for example because it shows
+// a running time. It returns false if there is no such time.
 func (c *card) passesLocked() (time.Time, bool) {
 	if at, ok := c.doc.nextElapse(c.newestLocked()); ok {
 		return at, true
@@ -76,8 +77,8 @@ func (c *card) passesLocked() (time.Time, bool) {
 	return c.silenceLocked()
 }
 
-// silenceLocked returns the time at which the last line of the card changes because the agent is silent. It returns
-// false if the line does not depend on the silence.
+// silenceLocked returns the time at which the last line of the card must show how long the agent has sent nothing. It
+// returns false while a tool is running, and while the turn is paused or waits for a user.
 func (c *card) silenceLocked() (time.Time, bool) {
 	if c.doc.running > 0 || c.doc.wait.state == waitAsked || c.doc.wait.state == waitPaused {
 		return time.Time{}, false
@@ -203,7 +204,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	left, _ := c.messages.next(0, wants, false)
 	c.mu.Lock()
 	if left.step != message.None {
-		c.pace.news = urgentNews // Telegram rejected this form of the message, so try another one
+		c.pace.news = urgentNews // Telegram rejected the message, so send it in another form
 	}
 	keep := act.part == last && c.pace.snapshot(last, time.Now())
 	c.mu.Unlock()

@@ -103,11 +103,10 @@ func (s *messages) next(first int, wants []message.Content, final bool) (act act
 	return act, more
 }
 
-// before reports whether request a must be made before request b, although request b concerns an earlier message of the
-// card.
+// before reports whether request a must be made before request b. b concerns an earlier message of the card than a.
 //
-// If both requests are edits, the message that was not edited for longer goes first, so that frequent changes of an old
-// message cannot block the newest message.
+// If both requests are edits, the message whose last request is older goes first. So frequent changes of an old message
+// cannot block the newest message.
 //
 // If request a sends a message, it must wait until the earlier message shows its complete text.
 func (s *messages) before(a, b action) bool {
@@ -201,10 +200,9 @@ func (s *messages) gone() bool {
 	return len(s.parts) == 0 || s.parts[len(s.parts)-1].State() != orchestrator.Sent
 }
 
-// withButtons searches the first n messages for the first one that may have buttons. It returns the number of messages
-// from this one to the last of the n messages, or 0. The last message may always have buttons, also while it is being
-// sent. An earlier message may have buttons if a request about this message failed, because ductor then does not know
-// what the chat shows.
+// withButtons returns k if the last k of the first n messages may have buttons, or 0 if none may have buttons. Usually,
+// only the last message has buttons. An earlier message may have buttons if it is being sent, or if a request about it
+// failed, because ductor then does not know what the chat shows.
 func (s *messages) withButtons(n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,7 +245,7 @@ func (s *messages) showDraft(ctx context.Context, show Draft, part int,
 	old, to := s.draft, s.conv
 	s.mu.Unlock()
 	if t.Text == "" {
-		s.setDraft(draft{}) // the draft of an earlier part must not be repeated
+		s.setDraft(draft{}) // do not repeat the draft of an earlier part
 		return tgapi.NoFault, outbox.ErrNotNeeded
 	}
 	if old.part == part && old.text.Text == t.Text && slices.Equal(old.text.Entities, t.Entities) &&

@@ -22,7 +22,7 @@ type news int
 const (
 	noNews     news = iota
 	growth          // the answer became longer
-	urgentNews      // any other change
+	urgentNews      // the card changed, and the change must not wait for more text
 )
 
 // pace decides when a card makes its requests to Telegram. The card's mu guards it.
@@ -156,12 +156,12 @@ func (p Pacing) Check(problem func(key, format string, args ...any)) {
 type growing struct {
 	Pacing
 	chars int
-	end   string // end of the text, at most endBytes long
+	end   string // last bytes of the text, at most endBytes
 	last  time.Time
 	shown bool // true if the chat already shows other text of the turn
 }
 
-// endBytes is the length of the end of the text in which ripe searches for the end of a sentence or paragraph. The
+// endBytes is the maximum length of growing.end, in which ripe searches for the end of a sentence or paragraph. The
 // limit keeps this search fast for long texts.
 const endBytes = 32
 

@@ -49,7 +49,7 @@ func (d *document) setPlan(steps []cli.PlanStep) bool {
 	return true
 }
 
-// slack returns by how many UTF-16 units the plan may still grow.
+// slack returns the number of UTF-16 units by which the plan may still grow.
 func (p *planList) slack() int {
 	if p.folded {
 		return 0

@@ -171,8 +171,8 @@ type savedCard struct {
 	File    bool           `json:"file,omitempty"`   // whether a file with the whole answer follows
 	Rich    richContent    `json:"rich,omitzero"`    // shown instead of Texts, if Telegram accepts rich messages
 	End     *ending        `json:"end,omitempty"`    // message that announces the end of the turn; nil for none
-	// Strips is the number of messages before First whose buttons are removed. If this number was 1, older versions of
-	// ductor stored StripsButtons = true.
+	// Strips is the number of messages before index First from which ductor removes the buttons. Older versions of
+	// ductor stored StripsButtons = true instead of Strips = 1.
 	Strips        int  `json:"stripped,omitempty"`
 	StripsButtons bool `json:"strips,omitempty"`
 
@@ -229,7 +229,7 @@ func decodeCard(data []byte) (savedCard, error) {
 	if err := json.Unmarshal(data, &saved); err != nil {
 		return savedCard{}, fmt.Errorf("decode a card: %w", err)
 	}
-	if saved.Layout.Starts == nil { // older versions stored the layout beside the other fields
+	if saved.Layout.Starts == nil { // older versions of ductor stored the fields of Layout directly in savedCard
 		if err := json.Unmarshal(data, &saved.Layout); err != nil {
 			return savedCard{}, fmt.Errorf("decode the layout of a card: %w", err)
 		}

@@ -82,7 +82,7 @@ func (c *card) recall(ctx context.Context) error {
 	return nil
 }
 
-// begin adds the notes from the start of the previous process's document. The replayed events follow these notes.
+// begin inserts the notes with which the document of the previous process started.
 func (d *document) begin(notes []leadNote) {
 	var lead []*segment
 	for _, n := range notes {
@@ -112,7 +112,7 @@ func (c *card) noteReplayLocked(ev cli.Event, now time.Time) {
 	}
 }
 
-// caughtUpLocked is called when all earlier events have been replayed. From then on, the card edits its messages again.
+// caughtUpLocked is called when all earlier events have been replayed. During the replay, the card edits no message.
 func (c *card) caughtUpLocked(now time.Time) {
 	c.past.replaying = false
 	c.pace.addNews(urgentNews, now)
@@ -232,7 +232,7 @@ func (c *card) Leave(ctx context.Context) {
 	newest := c.snapshotLocked(last, texts[last], rich)
 	c.mu.Unlock()
 	if last == c.messages.opened()-1 {
-		newest.unchanged++ // the last message does not change any more either
+		newest.unchanged++ // the last message will not change any more
 		c.saveSnapshot(ctx, newest)
 	}
 }

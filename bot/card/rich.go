@@ -15,8 +15,8 @@ import (
 
 // Displays stores which chats want rich messages. It must be safe for concurrent use.
 type Displays interface {
-	// RichWouldHelp is called after a plain answer that a rich message would show better. Displays may then ask the
-	// users of the chat whether their Telegram apps can show rich messages.
+	// RichWouldHelp is called after a chat got plain messages with an answer that a rich message would show better. The
+	// implementation may ask the users of the chat whether their Telegram apps can show rich messages.
 	RichWouldHelp(ctx context.Context, in orchestrator.ConversationID) error
 	// RichUnsupported is called if the Bot API server does not support rich messages.
 	RichUnsupported(ctx context.Context, in orchestrator.ConversationID) error
@@ -67,7 +67,8 @@ func (d *document) blocksOf(i int) []render.Block {
 	}
 }
 
-// hiddenFrom returns the tools that the line of segment i summarizes: its own tool, and the hidden tools after it.
+// hiddenFrom returns the tools that the line of segment i summarizes: the segment's tool, and the hidden tools of the
+// segments after it.
 func (d *document) hiddenFrom(i int) []render.Block {
 	first := *d.segments[i].tool
 	first.folded, first.children = nil, 0
@@ -153,7 +154,7 @@ func isRich(t orchestrator.Turn) bool { return t.Wants.Card.Display == orchestra
 
 // takesRich reports whether the card can be one rich message. This is not possible if Telegram rejected the rich
 // message, or if the card already has several messages. It is also not possible if Telegram did not confirm the
-// message, because a second message must then repeat the text.
+// message: a second message then repeats the text, so the card has several messages.
 func (s *messages) takesRich() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,12 +8,12 @@ import (
 	"ductor/bot/render"
 )
 
-// shownText is the rendered text of a segment. It stores offsets at which the text was cut, so that after an addition,
-// only the new part of the text must be searched.
+// shownText is the rendered text of a segment. It caches the offsets at which the text was cut, so that atUnit need not
+// search the whole text again.
 type shownText struct {
 	text    render.Text
 	changed int          // first UTF-16 unit that may have changed since the last cut; math.MaxInt if nothing changed
-	offsets []textOffset // sorted; set removes all offsets after the first difference
+	offsets []textOffset // sorted; only offsets in the unchanged part of the text
 }
 
 type textOffset struct {

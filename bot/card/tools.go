@@ -85,7 +85,7 @@ func (d *document) startTool(ev cli.ToolStarted) {
 	d.push(&segment{kind: toolSegment, tool: t})
 }
 
-// changeTool updates the name and title of a running tool. It reports whether the line changed.
+// changeTool updates the name and title of a running tool. It reports whether the tool's line changed.
 func (d *document) changeTool(ev cli.ToolChanged) bool {
 	ref := d.tools[ev.ID]
 	if ref.line == nil || ref.child || ref.line.ended() {
@@ -124,9 +124,9 @@ func toolName(p lang.Printer, name string) string {
 	return render.ShortLine(render.ToolName(p, name), render.NameLimit)
 }
 
-// holdTool shows that a tool waits for a user's approval. It reports whether a line changed. An approval for a tool of
-// ductor does not name the use of the tool, so holdTool chooses a running use of this tool. If none has a line yet, the
-// next line of this tool shows the wait.
+// holdTool shows that a tool waits for a user's approval. It reports whether the tool's line changed. An approval for
+// one of ductor's own tools does not contain the ID of the call, so holdTool chooses a running call of this tool. If no
+// such call has a line yet, the tool's next line shows that the tool waits.
 func (d *document) holdTool(id cli.ApprovalID, call cli.ToolID, tool string) bool {
 	ref := d.tools[call]
 	if cli.OwnTool(tool) != "" && ref.line == nil {

@@ -75,8 +75,8 @@ func (d *document) beginOpening(reason string) bool {
 	return shown
 }
 
-// opened records that the agent's process is running, or that the activity in the last line has ended. It reports
-// whether the card needs an edit now. A change from "starting" to "thinking" can wait for the next edit.
+// opened is called when the agent's process has started, and when the activity that the last line shows has ended. It
+// reports whether the card needs an edit now. A change from "starting" to "thinking" can wait for the next edit.
 func (d *document) opened() bool {
 	switch d.wait.state {
 	case waitQuiet, waitOpening:
@@ -160,7 +160,7 @@ func (w waitLine) text(p lang.Printer, agent cli.Agent) render.Text {
 	default:
 		return render.Text{}
 	}
-	if w.clock > 0 && w.retry.In == 0 { // the line already shows the time until the retry
+	if w.clock > 0 && w.retry.In == 0 { // if retry.In is set, the line already contains a time
 		line += " " + p.Elapsed(w.clock)
 	}
 	return render.Styled(render.Italic, line)

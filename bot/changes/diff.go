@@ -35,8 +35,8 @@ func (s *Screen) diffOf(ctx context.Context, by orchestrator.Press, messageID in
 // look defines the appearance and the buttons of a diff.
 type look struct {
 	theme picture.Theme
-	other []tgapi.Button // buttons that show this picture in the other theme
-	since []tgapi.Button // buttons that compare the files with another earlier state
+	other []tgapi.Button // button that shows this picture in the other theme
+	since []tgapi.Button // buttons that select the older state of the files; see sinceRow
 }
 
 func themeOf(dark bool) picture.Theme {
@@ -148,7 +148,7 @@ func sinceOf(first byte) (orchestrator.DiffSince, bool) {
 	return "", false
 }
 
-// sinceRow returns the buttons that select the earlier state of a comparison.
+// sinceRow returns the buttons that select the older state for a diff with the current state.
 func sinceRow(p lang.Printer, selected orchestrator.DiffSince, data string) (row []tgapi.Button) {
 	for _, one := range []struct {
 		since orchestrator.DiffSince

@@ -13,16 +13,16 @@ import (
 // such question of a turn has buttons.
 type question struct {
 	Key string `json:"key"` // key of the message with the question; empty if no question is open
-	// Answer is the ID of the message whose button opened the question. Buttons contains the other buttons of this
-	// message, which remain after the commit.
+	// Answer is the ID of the message with the button that opened the question. Buttons contains the buttons that this
+	// message has after the commit: all others.
 	Answer  int            `json:"answer,omitempty"`
 	Buttons tgapi.Keyboard `json:"buttons,omitempty"`
 }
 
 func questionKey(turn string) string { return "commit:" + turn }
 
-// openQuestion records that a message asks a user for the message of a commit. The user must reply to that message:
-// without a reply, the user's next message could be a prompt, and nobody can undo a commit from the chat.
+// openQuestion records that the bot asks a user for a commit message. The user must send the commit message as a reply.
+// Otherwise ductor could commit with the text of the user's next prompt, and users cannot undo a commit in the chat.
 func (s *Screen) openQuestion(ctx context.Context, turn string, q question) error {
 	return message.SaveValue(ctx, s.o.Journal, questionKey(turn), q)
 }

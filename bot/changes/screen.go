@@ -33,7 +33,7 @@ const (
 	opCommit   op = "c" // asks the user for the commit message
 	opCommits  op = "C" // commits with the proposed message
 	opCancel   op = "x"
-	opSince    op = "s" // arguments: first letter of the DiffSince, letter of the theme, path
+	opSince    op = "s" // followed by the first letters of the DiffSince and of the theme, and by a path
 	opReturn   op = "t" // asks the user whether to return to a restore point
 	opReturns  op = "T"
 	opAfter    op = "A" // like opReturns, but returns the files to the state after the turn
@@ -320,14 +320,14 @@ func (s *Screen) commit(ctx context.Context, by orchestrator.Press, messageID in
 	return tgapi.Answer{Edit: tgapi.Page{Text: done}}, nil
 }
 
-// commitAs commits the changes of a turn. It also removes the button that opened the question about the commit, even if
-// someone else has committed the changes. The caller must close the question.
+// commitAs commits the changes of a turn. It returns ErrCommitted if someone has already committed them. In either
+// case, commitAs removes the button that opened the question about the commit. The caller must close the question.
 func (s *Screen) commitAs(ctx context.Context, by orchestrator.Press, id, text string) (string, error) {
 	c, err := s.o.Changes.Commit(ctx, by, cli.TurnID(id), text)
 	if err == nil || errors.Is(err, orchestrator.ErrCommitted) {
 		if q, _, err := message.LoadValue[question](ctx, s.o.Journal, questionKey(id)); err == nil && q.Answer != 0 {
 			s.o.Rebutton(by.Conversation, q.Answer, q.Buttons)
-			if err := s.rebuttoned(ctx, id, q.Answer, q.Buttons); err != nil {
+			if err := s.saveButtons(ctx, id, q.Answer, q.Buttons); err != nil {
 				s.o.Log.Warn("record the buttons of an answer", "turn", id, "err", err)
 			}
 		}
@@ -368,8 +368,9 @@ func (s *Screen) Replied(ctx context.Context, r Reply) (answer string, ok bool, 
 	return answer, true, err
 }
 
-// Withdraw closes the question in the message with the given ID, if the changes are committed. It also deletes the
-// message. If Telegram does not allow the deletion, the message shows the given text.
+// Withdraw closes a question about a commit, if the changes of the turn are committed. messageID is the message with
+// the question. Withdraw deletes this message. If Telegram does not allow the deletion, the message shows the given
+// text.
 func (s *Screen) Withdraw(ctx context.Context, in orchestrator.ConversationID, messageID int, text string) error {
 	m, err := s.o.Store.MessageAt(ctx, in, messageID)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 
 // Report is the result of the checks. It contains no secrets.
 type Report struct {
-	Failures []Problem // problems because of which ductor does not work
-	Warnings []Problem // problems with which ductor still works
+	Failures []Problem // problems that prevent ductor from working
+	Warnings []Problem // all other problems
 	Passed   int
 	LogIn    []cli.Agent // agents whose default account on this machine is not logged in
 }
@@ -34,7 +34,7 @@ type Options struct {
 	Examine  func(ctx context.Context) Report
 	Messages *message.Messages
 	Finish   func(ctx context.Context, updates []int64, notices ...orchestrator.Message) (done bool)
-	Beside   func(func(ctx context.Context)) // starts a goroutine
+	Beside   func(func(ctx context.Context)) // runs a function in a new goroutine
 	Lang     *lang.Choices
 }
 
@@ -75,7 +75,7 @@ func (s *Screen) Doctor(ctx context.Context, by orchestrator.Press, replyTo int)
 	r.message = s.o.Messages.Early(message.Spec{Key: "doctor/" + rand.Text(), To: by.Conversation, Content: r.content})
 	row, _ := r.message.Keep(r.last(p.Text("checks.restarted")))
 	stored := s.o.Finish(ctx, by.Updates, row)
-	if !stored { // the bot runs the command again later
+	if !stored { // the update is not marked as handled, so the bot handles the command again later
 		r.shown.Store(new(r.last(p.Text("checks.not-stored"))))
 	}
 	r.message.Kept(stored)

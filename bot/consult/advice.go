@@ -45,7 +45,8 @@ type handover struct {
 	Taken int64 `json:"taken"` // ID of the update of the button press; 0 if no user has pressed the button
 }
 
-// advice returns the session entry that stores a model's answer. It returns ErrNoTurn if id is the ID of a turn.
+// advice returns the session entry that stores a model's answer. It returns ErrNoTurn if the session entry with the
+// given ID is a turn of the conversation's agent.
 func (s *Screen) advice(ctx context.Context, by orchestrator.Press, id cli.TurnID) (orchestrator.Turn, error) {
 	entry, err := s.o.Entries.Entry(ctx, by.Conversation, id)
 	if err == nil && entry.Entry.Kind == orchestrator.TurnEntry {

@@ -13,10 +13,10 @@ import (
 	"ductor/orchestrator/side"
 )
 
-// compose returns messages with the models' answers. The caller must store the messages. If a user replies to one of
-// them, ductor asks its model again. If a group answered, the answers of single models are collapsed and make no sound,
-// because a conclusion follows. If an answer needs too many messages, the messages show its beginning and end, and a
-// file contains all of it.
+// compose returns messages with the models' answers. The caller must store the messages. If a user replies to a
+// message, ductor asks the model of this message again. If several models discuss the question (isGroup), a conclusion
+// follows their answers, so the answers are collapsed, and users get no notification of them. If an answer needs too
+// many messages, the messages show the beginning and the end of the answer, and a file contains the whole answer.
 func (s *Screen) compose(ctx context.Context, in orchestrator.ConversationID, id string, q question,
 	answers []orchestrator.GroupStep) (rows []orchestrator.Message) {
 	keyboard := s.keyboard(ctx, in)

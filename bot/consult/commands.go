@@ -165,8 +165,8 @@ func modelOf(t orchestrator.Turn) orchestrator.ModelChoice {
 	return orchestrator.ModelChoice{Agent: t.Agent, Model: t.Model, Effort: t.Wants.Effort}
 }
 
-// refuse handles an error about the answer to which the user replied. If this answer no longer exists, refuse tells the
-// user that the model cannot be asked again. It returns any other error.
+// refuse handles an error that occurred when ductor loaded the answer to which the user replied. If this answer no
+// longer exists, refuse tells the user that the model cannot be asked again. It returns any other error.
 func (s *Screen) refuse(ctx context.Context, a Asked, err error) error {
 	switch {
 	case errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrNoSession),

@@ -132,8 +132,8 @@ const maxQuestion = 64 << 10
 
 const (
 	questionPrefix = "question/" // prefix of the keys of stored questions and of their progress messages
-	advicePrefix   = "advice/"   // prefix of the keys of messages with answers; the ID of the session entry follows
-	answerPrefix   = "answer/"   // advicePrefix in older versions of ductor; the agent and the session ID follow
+	advicePrefix   = "advice/"   // prefix of the keys of messages with answers
+	answerPrefix   = "answer/"   // used by older versions of ductor instead of advicePrefix
 )
 
 func adviceKey(entry cli.TurnID, of string, n int) string {

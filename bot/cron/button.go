@@ -20,7 +20,7 @@ const (
 	opList    op = "l" // arg: the number of the page
 	opOpen    op = "o"
 	opNew     op = "n" // sends the page as a new message
-	opRun     op = "r" // arg: the number of the job's runs when the button was created; see Screen.run
+	opRun     op = "r" // arg: how often the job had run when the button was created; see Screen.run
 	opPause   op = "p"
 	opResume  op = "u"
 	opHistory op = "h"

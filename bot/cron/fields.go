@@ -25,13 +25,13 @@ type field struct {
 	choices []choice
 	ask     string // text that asks the user to reply with a value; empty for fields that only have buttons
 	read    func(jobs orchestrator.Jobs, j *orchestrator.Job, text string) error
-	// part copies the values that read sets from one job to another. It is nil if read is nil.
+	// part copies the values of this field to another job: the values that read sets. It is nil if read is nil.
 	part func(from orchestrator.Job, to *orchestrator.Job)
 }
 
-// part returns a function that copies a value from one job to another. at returns a pointer to this value.
-func part[T any](at func(j *orchestrator.Job) *T) func(from orchestrator.Job, to *orchestrator.Job) {
-	return func(from orchestrator.Job, to *orchestrator.Job) { *at(to) = *at(&from) }
+// part returns a function that copies a value from one job to another. pointerTo returns a pointer to this value.
+func part[T any](pointerTo func(j *orchestrator.Job) *T) func(from orchestrator.Job, to *orchestrator.Job) {
+	return func(from orchestrator.Job, to *orchestrator.Job) { *pointerTo(to) = *pointerTo(&from) }
 }
 
 // choice is a value that users can choose with a button.
@@ -137,7 +137,8 @@ func promptOf(j *orchestrator.Job) *string { return &j.Prompt }
 
 func nameOf(j *orchestrator.Job) *string { return &j.Name }
 
-// readDir resolves the path at once, because EditJob follows no link in a path that has not changed.
+// readDir also resolves links in the path. EditJob would not resolve them if the user sent the job's current path
+// again.
 func readDir(jobs orchestrator.Jobs, j *orchestrator.Job, text string) (err error) {
 	j.Dir, err = jobs.ReadDir(j.Conversation, strings.TrimSpace(text))
 	return err

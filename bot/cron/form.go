@@ -110,7 +110,7 @@ func (s *Screen) editPage(f form, more bool) tgapi.Page {
 		if field.more != more {
 			continue
 		}
-		if field.code != "t" { // the prompt is missing here, because the end of the page shows it
+		if field.code != "t" { // "t" is the prompt, which stands at the end of the page
 			lines = append(lines, field.label+": "+field.value(f.job))
 		}
 		buttons = append(buttons, newButton(field.label, opField, f.key, field.code))

@@ -12,9 +12,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// awaited names the field for whose new value a message of the bot asks. It is stored in the database.
+// awaited describes a message of the bot that asks a user for the new value of a field. The database stores it.
 type awaited struct {
-	Key   string `json:"key,omitempty"` // same as pressed.key; empty if the message asks for nothing
+	Key   string `json:"key,omitempty"` // see pressed.key; empty if the message no longer asks for a value
 	Field string `json:"field,omitempty"`
 
 	Last *replaced `json:"last,omitempty"` // the last change; nil if there is none
@@ -22,7 +22,7 @@ type awaited struct {
 
 // replaced describes the change of a field. Before and After contain only this field.
 type replaced struct {
-	Update int64            `json:"update"` // update of the user's reply
+	Update int64            `json:"update"` // ID of the update with the user's reply
 	Key    string           `json:"key"`
 	Field  string           `json:"field"`
 	Before orchestrator.Job `json:"before"`
@@ -45,7 +45,7 @@ func (s *Screen) awaitReply(ctx context.Context, p press, f form, field field) e
 	return message.Expect(p.by, s.o.Now()).Save(ctx, s.o.Journal, p.by.Conversation, p.message, "")
 }
 
-// stopAwaiting records that a message asks for nothing any more. The agent then gets replies to it as prompts.
+// stopAwaiting records that a message no longer asks for a value. Replies to this message are then prompts.
 func (s *Screen) stopAwaiting(ctx context.Context, in orchestrator.ConversationID, messageID int) error {
 	a, found, err := message.LoadValue[awaited](ctx, s.o.Journal, awaitedName(in, messageID))
 	if err != nil || !found || a.Key == "" {
@@ -72,9 +72,12 @@ const (
 	Done                       // the reply was handled, and the caller should remove the buttons of the bot's message
 )
 
-// Reply handles a reply if the bot's message asks for one, and if the user may change jobs. First, it calls answer,
-// which must mark the update as handled. The second argument of answer reports whether a field has the new value. Then it records that the message no longer asks. This order matters if ductor
-// crashes in between: with the other order, the next process would send the reply to the agent as a prompt.
+// Reply handles a reply if the bot's message asks for the value of a field, and if the user may change jobs. Reply
+// changes the job and calls answer, which must mark the update as handled. The parameter changed is true if the field
+// has the new value.
+//
+// After that, Reply records that the message no longer asks for a value. This order matters after a crash in between:
+// the next process handles the update again, and must not send the reply to the agent as a prompt.
 func (s *Screen) Reply(ctx context.Context, r Reply, answer func(p tgapi.Page, changed bool)) ReplyState {
 	p := s.o.Lang.Of(r.By.Conversation.Chat)
 	if s.o.Jobs == nil || !r.By.May(orchestrator.MakeSchedules) {
@@ -134,7 +137,7 @@ func (s *Screen) changeByReply(ctx context.Context, r Reply, a awaited, field fi
 	return s.jobPage(st), last, err
 }
 
-// formOf returns the form for a saved job or a draft. The form of a draft has no job until it changes.
+// formOf returns the form for a saved job or a draft. It does not load the job of a draft, because Screen.change does.
 func (s *Screen) formOf(ctx context.Context, by orchestrator.Press, key string) (form, error) {
 	f := form{key: key, by: by, job: orchestrator.Job{Conversation: by.Conversation}}
 	if _, isDraft := f.nonce(); isDraft {
@@ -145,9 +148,10 @@ func (s *Screen) formOf(ctx context.Context, by orchestrator.Press, key string) 
 	return f, err
 }
 
-// Undo restores the field that a message of the user replaced, unless the field has changed again since. question is
-// the ID of the message that asked for the field, and update is the update of the user's message. Undo returns a
-// sentence with the current value, or "" if the message replaced no field.
+// Undo restores the value that a field had before a user's message replaced it. If the field has changed again since
+// then, Undo leaves it unchanged. question is the ID of the bot's message that asked for the value. update is the ID of
+// the update with the user's message. Undo returns a sentence with the field's current value, or "" if the user's
+// message replaced no value.
 func (s *Screen) Undo(ctx context.Context, by orchestrator.Press, question int, update int64) (string, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	a, _, err := message.LoadValue[awaited](ctx, s.o.Journal, awaitedName(by.Conversation, question))
@@ -160,7 +164,7 @@ func (s *Screen) Undo(ctx context.Context, by orchestrator.Press, question int, 
 	key := a.Last.Key
 	if nonce, isDraft := (pressed{key: key}).draft(); isDraft {
 		if _, err := s.loadDraft(ctx, by.Conversation, nonce); errors.Is(err, orchestrator.ErrRepeated) {
-			key = jobKey(draftJob(nonce)) // the user has added the job since
+			key = jobKey(draftJob(nonce)) // after the reply, a user added the draft as a job
 		}
 	}
 	field, known := fieldOf(p, a.Last.Field)
@@ -186,8 +190,8 @@ func (s *Screen) Undo(ctx context.Context, by orchestrator.Press, question int, 
 	return p.Text("cron.stays", render.Cut(f.job.Name, nameShown), field.label, field.value(f.job)), nil
 }
 
-// restore sets the field to the value before the change. It returns false if the field has another value now than after
-// the change.
+// restore sets the field to its value before the change. It returns false if the change had no effect, or if the field
+// has been changed again since then.
 func (r replaced) restore(field field, j *orchestrator.Job) bool {
 	var now orchestrator.Job
 	field.part(*j, &now)

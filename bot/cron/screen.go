@@ -107,7 +107,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, messageID int
 	return tgapi.Answer{Text: short, Edit: page}, err
 }
 
-// showAnew sends the page of a job as a new message. The message of the button stays unchanged.
+// showAnew sends the page of a job as a new message. The message with the pressed button stays unchanged.
 func (s *Screen) showAnew(ctx context.Context, p press) (tgapi.Answer, error) {
 	st, err := s.find(ctx, p.by.Conversation, p.key)
 	if errors.Is(err, orchestrator.ErrNoJob) {

@@ -99,8 +99,8 @@ func lastRun(p lang.Printer, st orchestrator.JobStatus) string {
 	return strings.Join(parts, " · ")
 }
 
-// LaterLines returns a line with the time at which the next job of orchestrator.LaterJob runs a prompt again. It returns
-// nothing if the conversation has no such job, or if the jobs cannot be loaded.
+// LaterLines returns a line with the time at which ductor will next run a prompt again after a usage limit. It returns
+// nothing if the conversation has no orchestrator.LaterJob, or if the jobs cannot be loaded.
 func (s *Screen) LaterLines(ctx context.Context, in orchestrator.ConversationID) []string {
 	if s.o.Jobs == nil {
 		return nil

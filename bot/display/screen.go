@@ -57,12 +57,12 @@ func (s *Screen) attached() Service {
 	return s.service
 }
 
-// RichWouldHelp implements card.Displays. It sends its question only once to a chat, also if several goroutines call it
-// at the same time.
+// RichWouldHelp implements card.Displays. It sends its question only once to a chat, even if several goroutines call
+// RichWouldHelp at the same time.
 func (s *Screen) RichWouldHelp(ctx context.Context, in orchestrator.ConversationID) error {
 	service := s.attached()
 	if service == nil {
-		return nil // Attach was not called yet; a later answer calls RichWouldHelp again
+		return nil // without the service, the chat cannot be asked; card.Cards calls again for the next answer
 	}
 	mode, err := service.Display(ctx, in)
 	if err != nil || mode != orchestrator.DisplayAsk {

@@ -130,7 +130,7 @@ func (s *Screen) Restart(ctx context.Context, by orchestrator.Press, id string) 
 	case errors.Is(err, orchestrator.ErrNoTurn) && e.Taken, errors.Is(err, orchestrator.ErrRepeated):
 		return tgapi.Answer{Text: say.Text("bot.started-over-already")}, nil
 	case errors.Is(err, orchestrator.ErrNoTurn):
-		// The turn ended before ductor could restart it. So reset editedPrompt.Taken.
+		// The turn ended before ductor could restart it. Reset editedPrompt.Taken, because there was no restart.
 		if err := s.Prompts.save(ctx, turn, editedPrompt{Text: e.Text}); err != nil {
 			return a, err
 		}

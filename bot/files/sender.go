@@ -157,7 +157,7 @@ func appendFile(contents []message.Content, f message.File) []message.Content {
 	return append(contents, message.Content{Text: render.Plain(f.Caption), Files: []message.File{f}})
 }
 
-// isAlbum reports whether pictures can be added to a message.
+// isAlbum reports whether a message contains pictures, so that further pictures can be added to it.
 func isAlbum(c message.Content) bool { return len(c.Files) > 0 && c.Files[0].Picture }
 
 func (s *Sender) forget(contents []message.Content) {

@@ -23,7 +23,7 @@ type accounts struct {
 	service Service
 	at      time.Time
 	missing string          // name that the user typed, if no account has this name; otherwise empty
-	offered []cli.MenuEntry // accounts with a button
+	offered []cli.MenuEntry // accounts for which the menu has a button
 }
 
 // Account answers "/account". If args is the name of an account, Account selects this account for the agent. If args is

@@ -69,7 +69,7 @@ type menu interface {
 	store(ctx context.Context, by orchestrator.Press) (said, short string, err error)
 }
 
-// lastPage returns the page that replaces the menu. If frame.end is nil, it is a page with defaultText.
+// lastPage returns the page that replaces the menu: the result of frame.end, or defaultText if frame.end is nil.
 func lastPage(m menu, defaultText string) tgapi.Page {
 	if back := m.common().end; back != nil {
 		return back()

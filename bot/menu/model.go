@@ -63,7 +63,8 @@ func (k *Menus) newModelMenu(in orchestrator.ConversationID, entries []cli.MenuE
 func (m *modelMenu) fill(entries []cli.MenuEntry, current orchestrator.Status) {
 	m.current = current
 	for i, e := range entries {
-		// Replace only entries that were still loading. Buttons in the chat refer to the other entries by index.
+		// Replace only entries that were still loading. The other entries must not change, because the data of buttons
+		// in the chat contains their indexes.
 		if i < len(m.entries) && naming.IsLoading(m.entries[i]) {
 			m.entries[i] = e
 		}
@@ -266,8 +267,8 @@ func storeModel(ctx context.Context, in Service, p lang.Printer, of orchestrator
 	return chosenText(ctx, in, p, of, choiceText(p, c), ""), nil
 }
 
-// setModel is like storeModel, but the text also warns the user if the agent does not support the current permission
-// mode.
+// setModel stores the chosen model, like storeModel. If the agent does not support the current permission mode, the
+// returned text also warns the user.
 func setModel(ctx context.Context, in Service, p lang.Printer, of orchestrator.ConversationID,
 	c naming.Choice) (said string, err error) {
 	if said, err = storeModel(ctx, in, p, of, c); err != nil {
@@ -279,11 +280,11 @@ func setModel(ctx context.Context, in Service, p lang.Printer, of orchestrator.C
 	return said, nil // ignore the error, because the choice is stored anyway
 }
 
-// chosenText returns a text about the chosen model or account. The text mentions how many waiting prompts will use the
-// choice. A waiting prompt uses the choice if it names no agent. It also uses a chosen account if it names the agent of
-// this account.
+// chosenText returns a text about the chosen model or account. accountOf is the agent of the chosen account, or "" if
+// the user chose a model.
 //
-// accountOf is the agent of the chosen account, or "" if a model was chosen.
+// The text mentions how many waiting prompts will use the chosen model or account. These are the prompts that name no
+// agent, and the prompts that name the agent of the chosen account.
 func chosenText(ctx context.Context, of Service, p lang.Printer, in orchestrator.ConversationID, chosen string,
 	accountOf cli.Agent) string {
 	st, err := of.Status(ctx, in)
@@ -324,7 +325,7 @@ func (k *Menus) ChooseModel(ctx context.Context, in orchestrator.ConversationID,
 	}
 	m := k.newModelMenu(in, entries, current)
 	m.action, m.end = JobModelAction, back
-	// Return no text for users, because the menu shows the page that back returns.
+	// The text for the user is empty, because m.end returns the page that replaces the menu.
 	m.set = func(ctx context.Context, c naming.Choice) (string, error) {
 		if err := choose(ctx, c.Agent, c.Model, c.Effort); err != nil {
 			return "", fmt.Errorf("choose the model of a job: %w", err)

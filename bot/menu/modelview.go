@@ -236,7 +236,7 @@ func unusableBecause(p lang.Printer, e cli.MenuEntry) string {
 		s = p.Text("menu.not-installed")
 	case e.Auth.State == cli.Installed:
 		s = p.Text("menu.not-logged-in")
-	case f != nil && !p.IsEnglish(): // the reason is in English
+	case f != nil && !p.IsEnglish(): // omit the reason, because it is in English
 		without := *f
 		without.Reason = ""
 		return p.Text("menu.not-listed", strings.TrimRight(without.Sentence(p), ".。"))

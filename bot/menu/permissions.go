@@ -21,7 +21,8 @@ type permissionMenu struct {
 	page    int
 	showing permissionPage
 	lasts   time.Duration // duration of bypass mode
-	// chosen stores the user's choice in the orchestrator. It is nil until the user has made a choice.
+	// chosen is nil until the user presses a button that makes a choice. It then stores this choice in the
+	// orchestrator.
 	chosen func(ctx context.Context, by orchestrator.Press) (said, short string, err error)
 }
 

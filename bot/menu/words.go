@@ -14,7 +14,7 @@ import (
 type words struct {
 	action  string // action of the buttons
 	which   lang.Key
-	unknown lang.Key // answer to an unknown value
+	unknown lang.Key // text for a user who typed an unknown value
 	meaning map[string]lang.Key
 	said    func(p lang.Printer, meaning string) string
 	short   func(p lang.Printer, word string) string

@@ -224,8 +224,8 @@ func (m *Message) commit(ctx context.Context) {
 }
 
 func (m *Message) edit(ctx context.Context, want Content) error {
-	// The edit replaces the final content, so first store that the message no longer shows the final content. After a
-	// crash, the next process must show it again.
+	// want may replace the final content in the chat. First store that the chat no longer shows the final content, so
+	// that the next process shows it again after a crash.
 	if want.Lifecycle != EditOnly && m.updateEnd(want) {
 		if err := m.save(ctx, orchestrator.Sent, m.ID()); err != nil {
 			return err
@@ -262,8 +262,8 @@ func (m *Message) edit(ctx context.Context, want Content) error {
 	return err
 }
 
-// finishEdits records that the chat shows the content in want. It saves the message in the database only if this
-// content is final, or if the row in the database still contains content to send.
+// finishEdits records that the chat shows the content in want. It saves the row of the message only if the row must
+// change: because this content is final, or because the row still contains content to send.
 func (m *Message) finishEdits(ctx context.Context, want Content) error {
 	owed := m.showed(want)
 	if !m.updateEnd(want) && !owed {
@@ -272,8 +272,8 @@ func (m *Message) finishEdits(ctx context.Context, want Content) error {
 	return m.save(ctx, orchestrator.Sent, m.ID())
 }
 
-// updateEnd sets the stored mark to orchestrator.EndShown if the chat shows the final content of the message. It
-// reports whether the mark changed.
+// updateEnd sets m.row.Mark to orchestrator.EndShown if the chat shows the final content of the message, or replaces
+// EndShown if the chat shows other content now. It reports whether m.row.Mark changed.
 func (m *Message) updateEnd(shown Content) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

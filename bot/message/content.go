@@ -22,7 +22,7 @@ type Content struct {
 	// the first file.
 	Files     []File    `json:"files,omitempty"`
 	Unknown   bool      `json:"-"` // true if the current text is unknown, so that only the buttons are edited
-	Mark      int64     `json:"-"` // number that the database stores with the sent message
+	Mark      int64     `json:"-"` // identifies this content in the database; see orchestrator.Message
 	Lifecycle Lifecycle `json:"lifecycle,omitempty"`
 }
 
@@ -41,10 +41,10 @@ type Lifecycle int
 const (
 	Keep            Lifecycle = iota
 	ResendIfDeleted           // if a user deletes the message, send it again once
-	Growing                   // the shown content is not final; the content in the database must replace it later
+	Growing                   // this content is temporary; later, the content in the database must replace it
 	DeleteWhenDone            // delete the message; if Telegram does not allow this, show the text
 	ResendIfUnknown           // if Telegram does not confirm the message, send it again; it may appear twice
-	EditOnly                  // edit the message a last time; do nothing if it is not in the chat
+	EditOnly                  // this content is final: edit a message in the chat, but send no new message
 )
 
 // carried reports whether one request can send the whole content. Albums cannot have buttons, and messages with files

@@ -15,7 +15,7 @@ func (s *Messages) Early(spec Spec) *Message {
 	return m
 }
 
-// Announce passes the final text of an early message to Messages.Noticed.
+// Announce passes the final text of a message to Messages.Noticed. The message must come from Messages.Early.
 func (m *Message) Announce(last Content) { m.all.notice(m.spec.To, m.spec.Key, last) }
 
 // Keep returns a row for the database. The row contains last, which is the final content of the message. The caller
@@ -43,7 +43,8 @@ func (m *Message) overLocked() bool {
 	return m.row.State == orchestrator.Failed || m.row.State == orchestrator.Removed
 }
 
-// forgetLocked removes the key of an early message from owed.held if the database has no row of the message.
+// forgetLocked removes the message's key from owed.held if the database has no row of the message, so that collect
+// cannot find it anyway.
 func (m *Message) forgetLocked() {
 	if m.storage == early {
 		m.all.drop(m.spec.Key)
@@ -68,7 +69,8 @@ func (m *Message) Kept(inDatabase bool) {
 	m.Update(outbox.Urgent)
 }
 
-// release removes the message's key from owed.held if the message has nothing left to send.
+// release removes the message's key from owed.held if the row in the database has no content to send, so that collect
+// ignores the row anyway.
 func (s *Messages) release(m *Message) {
 	m.mu.Lock()
 	over := m.row.Content == nil && m.storage.upToDate()

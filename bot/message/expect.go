@@ -8,17 +8,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// Expectation describes for how long, and from whom, a message of the bot expects a text after the press of a button.
-// Within this time, the user's next message is the text, although it is no reply. The database stores an Expectation.
+// Expectation means that the bot asks a user for a text after the user pressed a button. Until a deadline, the user's
+// next message is the text, even if the message is not a reply. The database stores an Expectation.
 type Expectation struct {
 	From    orchestrator.PersonID `json:"from,omitempty"`
 	Until   time.Time             `json:"until,omitzero"`
-	Pressed time.Time             `json:"pressed,omitzero"` // arrival of the press
-	Press   int64                 `json:"press,omitempty"`  // update of the press
+	Pressed time.Time             `json:"pressed,omitzero"` // time when the button press arrived
+	Press   int64                 `json:"press,omitempty"`  // ID of the update with the button press
 }
 
-// patience is the time after the press in which the user's next message counts as the expected text. A later message is
-// a prompt, unless it is a reply.
+// patience is the time after the button press in which the user's next message counts as the expected text. A later
+// message only counts if it is a reply. Otherwise it is a prompt.
 const patience = 10 * time.Minute
 
 // Expect returns the Expectation of a message that asks for a text because the user pressed a button.
@@ -28,12 +28,12 @@ func Expect(by orchestrator.Press, now time.Time) Expectation {
 	return e
 }
 
-// expectationOf returns an Expectation that contains only a press.
+// expectationOf returns an Expectation with the user, time and update of an action, but without a deadline.
 func expectationOf(by orchestrator.Press) Expectation {
 	return Expectation{From: by.Person, Pressed: by.Arrived, Press: UpdateOf(by)}
 }
 
-// UpdateOf returns the ID of the first update of a press or message. It returns 0 if there is none.
+// UpdateOf returns the ID of the first update of a user's action, or 0 if the action has no update.
 func UpdateOf(by orchestrator.Press) int64 {
 	if len(by.Updates) == 0 {
 		return 0
@@ -41,14 +41,14 @@ func UpdateOf(by orchestrator.Press) int64 {
 	return by.Updates[0]
 }
 
-// Accepts reports whether a user's message counts as the expected text. It checks when the message arrived, not the
-// current time, because ductor may handle the message again much later.
+// Accepts reports whether a user's message counts as the expected text. The message must have arrived before the
+// deadline. The current time does not matter, because ductor may handle the message again much later.
 func (e Expectation) Accepts(m orchestrator.Press) bool {
 	return m.Person == e.From && !e.follows(m) && m.Arrived.Before(e.Until)
 }
 
-// follows reports whether a message arrived before the press. Updates of one batch arrive at the same time, so follows
-// then compares their IDs.
+// follows reports whether the button press in e came after the user's message or action m. Updates of one batch arrive
+// at the same time, so follows then compares their IDs.
 func (e Expectation) follows(m orchestrator.Press) bool {
 	if !m.Arrived.Equal(e.Pressed) {
 		return m.Arrived.Before(e.Pressed)
@@ -60,13 +60,16 @@ func (e Expectation) follows(m orchestrator.Press) bool {
 // conversation.
 type asking struct {
 	Expectation
-	Message int         `json:"message,omitempty"` // ID of the message; 0 if only its key is known
-	Key     string      `json:"key,omitempty"`     // key of the message
-	Cleared bool        `json:"cleared,omitempty"` // set by Clear, whose press Expectation then contains
-	Ended   Expectation `json:"ended,omitzero"`    // set by End, whose press it contains
+	Message int    `json:"message,omitempty"` // ID of the message; 0 if only its key is known
+	Key     string `json:"key,omitempty"`     // key of the message
+	// Cleared is true if Clear ended the expectation. Expectation then contains the user's action that was passed to
+	// Clear.
+	Cleared bool `json:"cleared,omitempty"`
+	// Ended describes the user's action that was passed to End. It is zero if End was not called.
+	Ended Expectation `json:"ended,omitzero"`
 }
 
-// accepts is like Expectation.Accepts, but rejects messages after the press that was passed to End.
+// accepts is like Expectation.Accepts, but rejects messages that came after the action in a.Ended.
 func (a asking) accepts(m orchestrator.Press) bool {
 	return a.Accepts(m) && (a.Ended == Expectation{} || a.Ended.follows(m))
 }
@@ -75,15 +78,15 @@ func askingKey(in orchestrator.ConversationID, user orchestrator.PersonID) strin
 	return "expects@" + string(in.Key()) + "/" + strconv.FormatInt(int64(user), 10)
 }
 
-// Save stores e as the last expectation of its user in a conversation. The message that asks has an ID or, before it is
-// sent, only a key.
+// Save stores that the bot asks the user for a text in a conversation. This replaces the user's previous Expectation in
+// the conversation. id is the ID of the bot's message. If the message is not sent yet, id is 0, and key is its key.
 func (e Expectation) Save(ctx context.Context, in orchestrator.CardStore, conversation orchestrator.ConversationID,
 	id int, key string) error {
 	return SaveValue(ctx, in, askingKey(conversation, e.From), asking{Expectation: e, Message: id, Key: key})
 }
 
-// Clear ends the last expectation of a user, because the user starts something else, such as a new session. Clear does
-// nothing if the bot asked after by.
+// Clear ends a user's Expectation after the user has started something else, such as a new session. by is this action
+// of the user. Clear does nothing if the Expectation is newer than this action.
 func Clear(ctx context.Context, in orchestrator.CardStore, by orchestrator.Press) error {
 	a, _, err := LoadValue[asking](ctx, in, askingKey(by.Conversation, by.Person))
 	if err != nil || a.follows(by) {
@@ -93,9 +96,9 @@ func Clear(ctx context.Context, in orchestrator.CardStore, by orchestrator.Press
 	return SaveValue(ctx, in, askingKey(by.Conversation, by.Person), cleared)
 }
 
-// End ends the last expectation of a user, because the user does something else, such as a command. A reply to the
-// message that asks still counts as the text. Unlike Clear, End does not affect older approvals and questions of the
-// agent. End does nothing if the bot asked after by.
+// End ends a user's Expectation after the user has done something else, such as sending a command. A reply to the bot's
+// message still counts as the text. Unlike Clear, End does not affect older approvals and questions of the agent. by is
+// this action of the user. End does nothing if the Expectation is newer than this action.
 func End(ctx context.Context, in orchestrator.CardStore, by orchestrator.Press) error {
 	a, _, err := LoadValue[asking](ctx, in, askingKey(by.Conversation, by.Person))
 	if err != nil || !a.accepts(by) {
@@ -111,13 +114,13 @@ type Journal interface {
 	FindMessage(ctx context.Context, key string) (orchestrator.Message, error)
 }
 
-// Expected returns the ID of the last message in which the bot asked the user for a text, if m counts as this text. The
-// time since is the arrival of the press that caused the question. The caller must check whether the message still
-// asks.
+// Expected returns the ID of the last message in which the bot asked the user for a text, if m counts as this text. It
+// also returns the time when the user pressed the button. The caller must check whether the bot's message still asks
+// for a text.
 //
-// Otherwise, Expected returns the ID 0. If Clear ended the expectation before m arrived, since is the arrival of the
-// press passed to Clear.
-func Expected(ctx context.Context, in Journal, m orchestrator.Press) (id int, since time.Time, err error) {
+// Otherwise, Expected returns the ID 0. If Clear was called for an action of the user before m, Expected also returns
+// the time of this action.
+func Expected(ctx context.Context, in Journal, m orchestrator.Press) (id int, acted time.Time, err error) {
 	a, _, err := LoadValue[asking](ctx, in, askingKey(m.Conversation, m.Person))
 	switch {
 	case err != nil:

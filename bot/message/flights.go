@@ -12,7 +12,7 @@ import (
 type flights struct {
 	mu     sync.Mutex
 	chats  map[int64]int
-	landed chan struct{} // closed when the next request ends
+	landed chan struct{} // method end closes and replaces this channel
 }
 
 func newFlights() *flights {

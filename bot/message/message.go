@@ -31,7 +31,9 @@ type Message struct {
 	writing sync.Mutex // held while writing to the database, so that an old state never replaces a newer one
 	mu      sync.Mutex
 	calls   calls
-	landed  func(err error) // if not nil, called in place of Spec.Called, also after an error; must then log and retry
+	// landed is set by Messages.collect. It is called when a request has ended, in place of Spec.Called. After an
+	// error, landed is responsible for the log entry and the retry.
+	landed  func(err error)
 	row     orchestrator.Message
 	storage storage
 	// shown is the fingerprint of the content in the chat. It is "" if ductor does not know this content, and the
@@ -42,7 +44,7 @@ type Message struct {
 }
 
 type trouble struct {
-	refusal     tgapi.FaultKind // reason for which Telegram finally rejected the last content
+	refusal     tgapi.FaultKind // why Telegram permanently rejected the last content; NoFault if it did not
 	replacement string          // text to send in place of files that Telegram rejected
 	lost        []byte          // content that the previous process was sending when it crashed
 	repeats     int             // number of times that the message was sent again; at most maxRepeats
@@ -58,13 +60,14 @@ const (
 	behind                   // the row is out of date
 	early                    // no row exists yet; see Messages.Early
 	putting                  // the caller of Keep is storing the row; do not send the message until Kept
-	overtaken                // the caller of Keep is storing the row, but the state of the message has changed since
+	overtaken                // like putting, but the message has changed, so the row will be out of date
 )
 
 // upToDate reports whether the stored row has the current state.
 func (s storage) upToDate() bool { return s == kept || s == saved }
 
-// fallbacks is a set of changes to a message after Telegram rejected it or a user deleted it.
+// fallbacks records how ductor must change a message before sending it again, because Telegram rejected the message or
+// a user deleted it.
 type fallbacks uint8
 
 const (
@@ -78,7 +81,7 @@ const (
 	neverRich   // the server does not support rich messages; notRich is set, too
 )
 
-// Step is the next request for a message.
+// Step is the kind of the next request to Telegram about a message.
 type Step int
 
 // Values of Step.
@@ -119,7 +122,7 @@ func (m *Message) To() orchestrator.ConversationID {
 	return m.row.Conversation
 }
 
-// Refusal returns the reason for which Telegram finally rejected the message, or NoFault if Telegram did not reject it.
+// Refusal returns why Telegram permanently rejected the message, or NoFault if Telegram did not reject it.
 func (m *Message) Refusal() tgapi.FaultKind {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -131,9 +134,9 @@ type Richness int
 
 // Values of Richness.
 const (
-	TakesRich   Richness = iota // Telegram has not rejected this message
-	RefusesRich                 // Telegram rejected this message
-	KnowsNoRich                 // the server does not know rich messages
+	TakesRich   Richness = iota // Telegram has not rejected this rich message
+	RefusesRich                 // Telegram rejected this rich message, but may accept others
+	KnowsNoRich                 // the server does not support rich messages
 )
 
 // Richness returns whether Telegram accepts this message as a rich message.
@@ -147,7 +150,7 @@ func (m *Message) Richness() Richness {
 	return TakesRich
 }
 
-// stale is a value of Message.shown that makes the next step an edit. No content has this fingerprint.
+// stale is the value of Message.shown after Invalidate. It differs from all fingerprints, so the next step is an edit.
 const stale = "stale"
 
 // Shown returns the fingerprint of the content in the chat, or "" if the content is unknown.
@@ -303,8 +306,8 @@ func (m *Message) showed(want Content) bool {
 	return m.settle(want)
 }
 
-// settle records that the content in want needs no further request, and removes this content from m.row. It returns
-// true if the stored row still contains the content. The caller must then save the message.
+// settle removes the content from m.row, because the chat shows want and needs no further request. It returns true if
+// the row in the database still contains the content, so that the caller must save the message.
 func (m *Message) settle(want Content) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

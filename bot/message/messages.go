@@ -36,8 +36,8 @@ type Messages struct {
 	log    *slog.Logger
 	owed   owed
 	spool  *Spool // nil: messages cannot have files from a spool
-	// Noticed is called with the text of each early message, and of each message that is stored before it is sent. It
-	// is not called for messages of PostTyped. It may be nil.
+	// Noticed is called with the text of each message that is stored before it is sent, and with each text that is
+	// passed to Message.Announce. It is not called for messages of PostTyped. It may be nil.
 	Noticed func(in orchestrator.ConversationID, key, text string)
 
 	flights   *flights
@@ -68,7 +68,7 @@ type Spec struct {
 	New     bool           // the database has no message with this Key yet
 	Order   string         // messages with the same Order are sent one after the other
 	Delay   time.Duration  // pause before the first request
-	Uploads bool           // requests can take minutes, so other messages' requests do not wait for them
+	Uploads bool           // true if requests can take minutes; requests for other messages then run in parallel
 	Called  func(*Message) // called after each request that will not be retried; may be nil
 }
 
@@ -121,7 +121,7 @@ func (s *Messages) KeyAt(ctx context.Context, in orchestrator.ConversationID, id
 
 // calls describes the requests of a message that are in the outbox. Message.mu guards it.
 type calls struct {
-	delayed bool // true after the first call of Update; later requests do not wait for Spec.Delay
+	delayed bool // true after the first call of Update, which is the only one that waits for Spec.Delay
 	waits   bool // true if a request is waiting, which will call Content when it starts
 	urgency outbox.Priority
 	fails   int // number of failed requests since the last successful one

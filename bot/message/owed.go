@@ -19,12 +19,12 @@ import (
 // sent in the order in which they were stored.
 type owed struct {
 	wake  chan struct{} // capacity 1; a value means that messages were stored
-	stuck chan error    // capacity 1; the error of a message that was not sent, so that Run repeats collect later
+	stuck chan error    // capacity 1; the error of a message that was not sent: Run must call collect again later
 
 	mu      sync.Mutex
-	held    map[string]bool         // keys of messages that collect must skip: in the outbox, or not to be sent yet
-	arrival map[string]func(id int) // by the key of a message; called when the message was sent
-	pause   time.Duration           // pause after the last failed round; 0 if a message was sent since
+	held    map[string]bool         // keys of messages that collect must skip; see Messages.hold
+	arrival map[string]func(id int) // callbacks by message key; called with the ID of the sent message
+	pause   time.Duration           // pause after the last failed round; 0 if a message was sent since then
 }
 
 // failed records a failed round, and returns the pause before the next one.
@@ -50,7 +50,7 @@ func newOwed() owed {
 
 const (
 	maxHeld     = 128
-	maxArrivals = 256 // limit for owed.arrival, in which functions for messages that are never sent stay
+	maxArrivals = 256 // limit for owed.arrival, because callbacks of messages that are never sent stay in it
 	lastCollect = 5 * time.Second
 
 	// Pauses after an error of the database or outbox. The pause doubles with each round in which no message is sent.
@@ -76,14 +76,14 @@ func Compose(to orchestrator.ConversationID, c Content) orchestrator.Message {
 // is still running; see PostAside.
 const AsidePrefix = "aside/"
 
-// AsidesOf returns the prefix of the keys of all asides of a turn.
+// AsidesOf returns the prefix of the keys of all asides of a turn; see AsidePrefix.
 func AsidesOf(turn cli.TurnID) string { return AsidePrefix + string(turn) + "/" }
 
-// maxAsides is the maximum number of asides in the outbox. All other asides stay in the database, where Withdraw can
-// still drop them.
+// maxAsides is the maximum number of asides in the outbox; see AsidePrefix. Further asides wait in the database.
 const maxAsides = 8
 
-// PostAside stores and sends an aside, like Post. It has a lower priority than messages for which users wait.
+// PostAside stores and sends a message that an agent writes during its turn. It is like Post, but users do not wait for
+// the message, so the message has a lower priority.
 func (s *Messages) PostAside(ctx context.Context, to orchestrator.ConversationID, turn cli.TurnID,
 	markdown string) error {
 	return s.post(ctx, to, AsidesOf(turn), markdown)
@@ -220,7 +220,7 @@ func signal[T any](c chan<- T, value T) {
 func (s *Messages) Run(ctx context.Context) {
 	retry := time.NewTimer(0)
 	defer retry.Stop()
-	waits := true // retry is set
+	waits := true // true while the timer retry is running
 	retryAfter := func(err error) {
 		if waits || ctx.Err() != nil {
 			return
@@ -240,7 +240,7 @@ func (s *Messages) Run(ctx context.Context) {
 			retryAfter(err)
 			continue
 		case <-ctx.Done():
-			// Collect a last time, because the newest stored messages may not be in the outbox yet.
+			// Call collect one last time, because the newest stored messages may not be in the outbox yet.
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCollect)
 			defer cancel()
 			if err := s.collect(last); err != nil {
@@ -353,7 +353,7 @@ func (m *Message) ownContent(ctx context.Context) (Content, error) {
 	return c, nil
 }
 
-// asideContent returns the content in the database. It returns ErrNotNeeded if Withdraw has dropped the message.
+// asideContent returns the content of an aside. It returns ErrNotNeeded if Withdraw has dropped the aside.
 func (m *Message) asideContent(ctx context.Context) (Content, error) {
 	row, err := m.all.store.FindMessage(ctx, m.spec.Key)
 	if err != nil {
@@ -391,7 +391,7 @@ func (s *Messages) Release(ctx context.Context, row orchestrator.Message) error 
 		if err != nil {
 			return fmt.Errorf("find a message: %w", err)
 		}
-		save = known.State == "" // a known state means that the previous process has stored the row
+		save = known.State == "" // otherwise, the previous process has already stored anew
 	}
 	if save {
 		if err := s.store.SaveMessage(ctx, anew); err != nil {

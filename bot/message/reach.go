@@ -29,17 +29,17 @@ func (m *Message) noteReachable(err error) {
 	}
 }
 
-// becameReachable records whether the chat accepts messages now. It returns true if the caller must now call the
-// callback that WhenReached has set.
-func (r *reachability) becameReachable(chat int64, now bool) bool {
+// becameReachable stores whether the chat accepts messages. It returns true if the caller must call r.onReached: the
+// chat accepts messages, but had rejected messages before, or is new in r.chats.
+func (r *reachability) becameReachable(chat int64, accepts bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.chats == nil {
 		r.chats = make(map[int64]bool)
 	}
 	before := r.chats[chat]
-	r.chats[chat] = now
-	return now && !before && r.onReached != nil
+	r.chats[chat] = accepts
+	return accepts && !before && r.onReached != nil
 }
 
 // moveTo changes the chat of an unsent message after its group became a supergroup.

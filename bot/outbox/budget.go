@@ -9,9 +9,9 @@ import (
 // Budget describes how many requests a chat can get without exceeding Telegram's rate limit, according to the estimate
 // of the outbox.
 type Budget struct {
-	Chat    int64         // 0: budget of the bot in all chats together
+	Chat    int64         // 0: budget for all chats together
 	Rate    Rate          // current estimate of the limit
-	Usual   Rate          // initial estimate; Rate slowly returns to it after an error
+	Usual   Rate          // rate of a new chat; after an error, Rate slowly returns to this rate
 	Tokens  float64       // number of requests that are possible now; may be negative
 	Silence time.Duration // time until the next request is allowed
 }

@@ -69,12 +69,12 @@ type Call struct {
 	Key string
 	// Idempotent allows the outbox to retry a call that may already have had an effect.
 	Idempotent bool
-	// Delay is a pause before the call, for a call that may become unnecessary. An Optional call is dropped if another
-	// call for the chat is made during the pause. Drain makes an Ensured call without the pause. A Newest call has no
-	// Delay.
+	// Delay is a pause before a call that may become unnecessary. It must be 0 if Delivery is Newest. If Delivery is
+	// Optional, the outbox drops the call when it makes another call for the chat during the pause. If Delivery is
+	// Ensured, Drain ends the pause.
 	Delay time.Duration
-	// Parallel allows an Ensured call to run at the same time as other calls for the chat, because it may take minutes.
-	// Calls with the same key still run one after the other.
+	// Parallel is set if the call may take minutes. The outbox then makes other calls for the chat at the same time,
+	// but not calls with the same key. Delivery must be Ensured.
 	Parallel bool
 	// Run makes the request. It may be called again for a retry, but never concurrently. It must return when ctx is
 	// done.
@@ -110,7 +110,7 @@ type TroubleKind int
 
 // Values of TroubleKind.
 const (
-	Settled TroubleKind = iota // no retry: the call succeeded, or failed permanently
+	Settled TroubleKind = iota // the result is final: the call succeeded, or failed permanently
 	Limited                    // retry after Trouble.After, because there were too many requests
 	NotMade                    // the request had no effect, and may succeed later
 	Unclear                    // the request may have had an effect

@@ -35,7 +35,8 @@ func (s Settings) Options() (o Options) {
 	return o
 }
 
-// interval returns the time between two requests for a rate in requests per unit of time. It returns 0 for a rate of 0.
+// interval converts a rate, as the number of requests in a unit of time, to the time between two requests. It returns 0
+// for a rate of 0.
 func interval(unit time.Duration, rate float64) time.Duration {
 	if rate == 0 {
 		return 0
@@ -149,8 +150,8 @@ func (o *Outbox) Slowed(chat int64) (s Slowdown) {
 	return s
 }
 
-// Do makes a call and waits until the call has ended. It returns the last error of Run, or one of the errors of this
-// package. If ctx is done before the call starts, Do returns the error of ctx.
+// Do makes a call and waits until the call has ended. It returns the error that c.Run returned last, or one of the
+// errors of this package. If ctx is done before the call starts, Do returns the error of ctx.
 func (o *Outbox) Do(ctx context.Context, c Call) error {
 	if c.Chat == (Chat{}) {
 		return o.direct(ctx, c)
@@ -189,7 +190,7 @@ func (o *Outbox) post(e *entry) {
 	if ended != nil {
 		end([]*entry{ended}, err)
 	}
-	// Let the goroutine of the queue start now, because the caller may occupy the processor for long.
+	// Let the goroutine of the queue start now, because the caller may keep the processor busy for a long time.
 	runtime.Gosched()
 }
 
@@ -203,7 +204,8 @@ func (o *Outbox) withdraw(e *entry) {
 	}
 }
 
-// Retract removes a waiting Newest call with the given key. The call ends with ErrReplaced. A running call continues.
+// Retract removes the waiting call with the given key and the Delivery Newest. This call ends with ErrReplaced. A
+// running call continues.
 func (o *Outbox) Retract(chat Chat, key string) {
 	o.mu.Lock()
 	var taken []*entry

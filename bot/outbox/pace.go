@@ -8,8 +8,8 @@ import (
 
 // Parameters for adapting a rate to Telegram's rate limit.
 const (
-	slower       = 1.5 // factor for Rate.Every after an error outside of a burst: the interval was too short
-	littleSlower = 1.1 // factor for Rate.Every after an error within a burst: the burst was too large
+	slower       = 1.5 // factor for Rate.Every after an error outside of a burst, because Every was too short
+	littleSlower = 1.1 // factor for Rate.Every after an error within a burst, because mainly Burst was too large
 	faster       = 1.15
 	slowest      = 10 // maximum of Rate.Every, as a multiple of its normal value
 	stepCalls    = 60 // number of requests that must succeed before the rate is increased a little
@@ -41,8 +41,8 @@ func (p *pace) resume(l orchestrator.SendRate, now time.Time) {
 	}, now)
 }
 
-// silenceOf returns how long no requests are allowed. If the clock was set back after the rate was stored, silenceOf
-// returns the original duration, because the computed remaining time could be far too long.
+// silenceOf returns the time until Telegram allows requests again. If the clock was set back since l.Told, the time
+// from now to l.Until could be far too long. silenceOf then returns the time from l.Told to l.Until.
 func silenceOf(l orchestrator.SendRate, now time.Time) time.Duration {
 	if now.Before(l.Told) {
 		return max(l.Until.Sub(l.Told), 0)
@@ -50,7 +50,7 @@ func silenceOf(l orchestrator.SendRate, now time.Time) time.Duration {
 	return max(l.Until.Sub(now), 0)
 }
 
-// learned returns the current rate as the row that the database stores.
+// learned returns the current rate in the form that the database stores.
 func (p *pace) learned(chat int64, now time.Time) orchestrator.SendRate {
 	return orchestrator.SendRate{
 		Chat: chat, Every: p.bucket.rate.Every, Burst: p.bucket.rate.Burst, Until: p.silent, Told: now,
@@ -115,8 +115,8 @@ func (p *pace) spendToken(now time.Time) { p.bucket.add(now, -1) }
 // returnToken returns the token of a call that made no request.
 func (p *pace) returnToken(now time.Time) { p.bucket.add(now, 1) }
 
-// betweenEdits returns the time between two Streaming calls. If less than half of the burst's tokens are left, this
-// time is longer, so that tokens accumulate.
+// betweenEdits returns the minimum time between two Streaming calls. If the bucket is less than half full, this time is
+// longer, so that tokens accumulate.
 func (p *pace) betweenEdits(now time.Time) time.Duration {
 	if p.bucket.have(now) < float64(p.bucket.rate.Burst)/2 {
 		return 2 * p.bucket.rate.Every
@@ -157,7 +157,7 @@ func (p *pace) refused(now time.Time, after time.Duration) {
 	p.silent = until
 	defer p.bucket.drain(now)
 	if left < 0 {
-		return // the request used a borrowed token, so the error does not show that the rate is too high
+		return // the request exceeded the budget, so the error does not show that the rate is too high
 	}
 	r := Rate{Every: time.Duration(float64(p.bucket.rate.Every) * slower), Burst: p.bucket.rate.Burst * 3 / 4}
 	if left >= 1 {

@@ -9,7 +9,7 @@ import (
 
 // Maximum numbers of waiting calls in a chat, and of chats whose budgets are in memory.
 const (
-	maxWait     = 512 // limit for Ensured calls
+	maxEnsured  = 512
 	maxNewest   = 64
 	maxOptional = 4
 	maxQueues   = 1024
@@ -126,7 +126,7 @@ func (q *queue) put(e *entry, now time.Time) (ended *entry, err error) {
 			return e, ErrDropped
 		}
 	default:
-		if q.count(Ensured) >= maxWait {
+		if q.count(Ensured) >= maxEnsured {
 			return e, ErrFull
 		}
 	}
@@ -171,7 +171,7 @@ func (q *queue) drop(deliveries ...Delivery) (dropped []*entry) {
 	return dropped
 }
 
-// endDelays lets calls run that are waiting only because of Call.Delay.
+// endDelays ends the pauses that Call.Delay causes, but no pauses before retries.
 func (q *queue) endDelays() {
 	for _, e := range q.waiting {
 		if e.call.Delay > 0 && e.tries == 0 {
@@ -180,8 +180,9 @@ func (q *queue) endDelays() {
 	}
 }
 
-// heads returns, for each priority, the first call that may run now, or nil. While an Ensured call waits, later calls
-// with the same key wait too. heads also returns the time until another call may run, or 0 if no call is waiting.
+// heads returns the first call of each priority that may run now, or nil if there is none. Among Ensured calls with the
+// same key, only the first may run. heads also returns the time until the next pause of a call ends, or 0 if no call is
+// pausing.
 func (q *queue) heads(now time.Time) (first [Indicator - Urgent + 1]*entry, wait time.Duration) {
 	held := maps.Clone(q.parallel)
 	for _, e := range q.waiting {
@@ -210,10 +211,11 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// next removes the call that must be made now from the queue, returns it, and spends its tokens. If no call may be made
-// yet, next returns the time until one may be made, or 0 if no call is waiting. If next returns a call that is not
-// Optional, or if the budget does not allow an Optional call now, next also removes all Optional calls from the queue
-// and returns them in dropped.
+// next removes the call that must be made now from the queue, spends its tokens, and returns it. If no call may be made
+// yet, next returns the time until one may be made, or 0 if no call is waiting.
+//
+// In two cases, next also removes all Optional calls from the queue and returns them in dropped: if next returns a call
+// of another Delivery, and if the budget does not allow an Optional call now.
 func (q *queue) next(now time.Time) (next *entry, wait time.Duration, dropped []*entry) {
 	first, wait := q.heads(now)
 	for _, e := range first {

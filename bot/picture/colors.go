@@ -4,7 +4,7 @@ import (
 	"image/color"
 )
 
-// Color is the purpose of a colour, such as the background. Each theme defines the actual colours.
+// Color is the name of a colour by its purpose, such as Back for the background. Each theme defines the actual colours.
 type Color uint8
 
 // Colours by purpose. Mark1 to Mark6 are for the data series of a plot, in this order.

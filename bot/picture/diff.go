@@ -11,7 +11,7 @@ type Words struct{ New, Deleted, Binary, Was, Mode, Line string }
 // Diff draws a unified diff for a phone. It returns false if the diff needs more than maxRows rows, or contains a
 // character that the font lacks. The caller should then send the diff as a file.
 func Diff(theme Theme, unified string, maxRows int, words Words) (data []byte, ok bool, err error) {
-	const bytesPerCell = 8 // at most 4 bytes for the character in the cell; the rest is for lines that are not drawn
+	const bytesPerCell = 8 // up to 4 bytes for the character in a cell, and 4 for text that the picture omits
 	if len(unified) > bytesPerCell*maxRows*PhoneColumns || !Drawable(unified) ||
 		strings.Count(unified, "\n") > 2*maxRows {
 		return nil, false, nil

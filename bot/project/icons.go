@@ -68,9 +68,9 @@ type topic struct {
 	due          bool
 }
 
-// NewIcons returns Icons for all stored topics. If an icon shows that a turn of the previous process is running,
-// NewIcons schedules the change of the icon to idle. If the turn continues, the caller must call Follow, which cancels
-// the change.
+// NewIcons returns Icons for all stored topics. An icon may still show that a turn of the previous process is running
+// or waiting. NewIcons schedules the change of such an icon to idle. If the turn continues in this process, the caller
+// must call Follow, which cancels the change.
 func NewIcons(ctx context.Context, o IconOptions) (*Icons, error) {
 	i := &Icons{opts: o, topics: map[orchestrator.ConversationID]*topic{}}
 	stored, err := o.Store.Topics(ctx)
@@ -173,8 +173,8 @@ func (i *Icons) change(ctx context.Context, in orchestrator.ConversationID) erro
 	return i.opts.Store.SaveTopic(ctx, in, string(wants))
 }
 
-// icon returns the ID of the icon that a topic should show, and the state for which this icon stands. The state is
-// empty if the icon need not change, or if Telegram does not offer the icon.
+// icon returns the ID of a topic's new icon, and the state that the new icon shows. It returns empty values if the icon
+// need not change, or if Telegram offers no icon for the state.
 func (i *Icons) icon(ctx context.Context, in orchestrator.ConversationID) (id string, wants state, err error) {
 	i.mu.Lock()
 	ids := i.ids

@@ -26,12 +26,12 @@ const Action = "G"
 type op string
 
 const (
-	opList   op = "l" // the key is the number of the page
-	opOpen   op = "o" // the key is the hash of the project's directory
+	opList   op = "l" // key: the number of the page
+	opOpen   op = "o" // key: the hash of the project's directory
 	opTrees  op = "t"
-	opTree   op = "w" // the key is the hash of the worktree's directory
-	opRemove op = "r" // removes a worktree; if the conversation works in it, asks the user first
-	opLeave  op = "v" // removes the worktree in which the conversation works
+	opTree   op = "w" // key: the hash of the worktree's directory
+	opRemove op = "r" // removes a worktree; if it is the conversation's directory, asks the user first
+	opLeave  op = "v" // removes the worktree that is the conversation's directory
 	opDrop   op = "R" // removes a worktree and discards its uncommitted changes
 )
 

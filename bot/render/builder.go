@@ -12,7 +12,7 @@ import (
 type builder struct {
 	buf      []byte
 	units    int // length of buf in UTF-16 units
-	start    int // length of buf at the start of the current block, where white space is dropped; -1: drop nothing
+	start    int // length of buf at which write drops white space: the start of the current block; -1: drop none
 	entities []Entity
 	open     []span
 	count    counts
@@ -22,8 +22,8 @@ type builder struct {
 type span struct {
 	kind  Kind
 	url   string
-	units int  // start of the style, or of the rest of the style after an interruption
-	bytes int  // the same position as units, but in bytes
+	units int  // UTF-16 offset at which begin or resume opened the style
+	bytes int  // the same offset in bytes
 	shown bool // false if a surrounding span has the same style, or Telegram does not allow it here
 }
 
@@ -68,7 +68,7 @@ func (b *builder) begin(kind Kind, url string) {
 	}
 	if shown && kind.quote() {
 		b.interrupt()
-		defer b.resume() // close and reopen all other styles, because a quote cannot be inside them
+		defer b.resume() // reopen the other styles inside of the quote, because a quote cannot be inside of a style
 	}
 	b.open = append(b.open, span{kind: kind, url: url, units: b.units, bytes: len(b.buf), shown: shown})
 }

@@ -9,9 +9,9 @@ import (
 // cuts contains positions at which a text can be cut. Each field contains the last position of one kind, as an offset
 // in bytes. 0 means that there is no such position.
 type cuts struct {
-	paragraph int // an empty line outside of code
-	line      int // the end of a line outside of code
-	codeLine  int // the end of a line of code
+	paragraph int // offset of the last empty line outside of code
+	line      int // offset of the last line end outside of code
+	codeLine  int // offset of the last line end in code
 	sentence  int
 	word      int
 }

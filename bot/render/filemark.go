@@ -60,7 +60,7 @@ func (fileMarks) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Nod
 		m.Path, m.Caption = strings.TrimSpace(at), strings.TrimSpace(caption)
 		end += len(markEnd)
 	case whole && len(bytes.TrimLeft(block.Source()[segment.Stop:], " \t")) == 0:
-		// The source ends here. The end of the mark may be appended to the source later.
+		// The source ends before the end of the mark. The missing part may be appended to the source later.
 		end = len(line)
 	}
 	if end < 0 || m.Path == "" && end != len(line) {

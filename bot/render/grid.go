@@ -8,7 +8,7 @@ import (
 const (
 	maxTableWidth = 44 // maximum columns of a table in monospace, because a phone cannot show more
 	maxLabelWidth = 40 // maximum columns of a header in lines such as "header: value"
-	maxRepeats    = 8  // maximum of repeats(rows) for a table that is written as records
+	maxRepeats    = 8  // if the function repeats returns more, a table is not written as records
 )
 
 const gap = 3 // " | "

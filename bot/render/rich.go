@@ -42,7 +42,7 @@ type Block struct {
 // Item is an item of a list.
 type Item struct {
 	Blocks []Block `json:"blocks"`
-	Number int     `json:"number,omitempty"` // 0: no number
+	Number int     `json:"number,omitempty"` // number of the item in a numbered list; otherwise 0
 	Box    Box     `json:"box,omitempty"`
 }
 
@@ -239,7 +239,7 @@ func tailOf(blocks []Block, room extent) []Block {
 	if from == 0 || room.blocks < 1 || sizeOf(out).units > RichLimit/16 {
 		return out
 	}
-	if b := blocks[from-1]; b.Kind == Paragraph || b.Kind == PreBlock { // too long for room, so use its end
+	if b := blocks[from-1]; b.Kind == Paragraph || b.Kind == PreBlock { // use only the end of this block
 		n := Len(b.Text.Text)
 		b.Text = Slice(b.Text, n-room.units, n)
 		if line := strings.IndexByte(b.Text.Text, '\n'); line >= 0 && line < len(b.Text.Text)/2 {

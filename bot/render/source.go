@@ -54,7 +54,8 @@ func (s *source) valid(all []Entity, accepts func(Kind) bool) (some []Entity) {
 	return some
 }
 
-// place limits an offset to the text. If the offset is inside a surrogate pair, place returns the end of the pair.
+// place clamps an offset to the range from 0 to the end of the text. If the offset is inside a surrogate pair, place
+// returns the end of the pair.
 func (s *source) place(at int) int {
 	at = min(max(at, 0), len(s.units))
 	if at > 0 && at < len(s.units) &&

@@ -47,8 +47,8 @@ type splitter struct {
 	visible  int // UTF-16 units from the cursor to the first visible character; less than limit
 }
 
-// skip moves the cursor past white space, and returns the white space. If code follows, skip stops before the
-// indentation of the code. But an indentation of at least s.limit/2 counts as white space, too.
+// skip moves the cursor past white space, and returns the white space. If code follows, the cursor stops before the
+// indentation of the code. Only an indentation of at least s.limit/2 UTF-16 units is skipped, too.
 func (s *splitter) skip() string {
 	rest := s.text[s.bytes:]
 	n := strings.IndexFunc(rest, func(r rune) bool { return !blank(r) })

@@ -29,7 +29,7 @@ type Stream struct {
 // mark is the start of a top-level block in the source. The blocks before it can no longer change.
 type mark struct {
 	source int
-	proof  int // end of the block's first line; Retract drops the mark if it removes a part of this line
+	proof  int // usually the end of the block's first line; Retract drops the mark if the source then ends before proof
 	bytes  int
 	units  int
 	ents   int
@@ -39,7 +39,7 @@ type mark struct {
 // rest describes the second part of a block that was longer than maxBlock.
 type rest struct {
 	fence string // first line of the block if it is fenced code, such as "```go"; otherwise empty
-	seam  string // white space between the two parts
+	seam  string // white space between the first and the second part of the block
 }
 
 // maxBlock is the maximum number of bytes of Markdown that are parsed at once. Blocks in normal answers are shorter.
@@ -133,8 +133,8 @@ func (s *Stream) advance(tail []byte) (r *renderer, found bool) {
 	return r, final != nil
 }
 
-// fence returns the first line of the code block that continues in tail, so that advance can put this line before tail.
-// It returns "" if tail does not continue a code block.
+// fence returns the first line of the code block that continues in tail, or "" if tail does not continue a code block.
+// Without this line, the parser would not recognize tail as code.
 func (s *Stream) fence(tail []byte) string {
 	if rest := s.last().rest; rest != nil && len(bytes.TrimSpace(tail)) > 0 {
 		return rest.fence
@@ -193,9 +193,9 @@ func openFence(doc ast.Node, source []byte) string {
 	return string(line[:bytes.IndexByte(line, '\n')+1])
 }
 
-// finalBlock returns the last top-level block that follows a blank line and whose first line is complete. Markdown that
-// is appended later can change neither the start of this block nor the blocks before it. finalBlock returns nil if
-// there is no such block after the first one.
+// finalBlock returns the last top-level block, except the first block of doc, that follows a blank line and whose first
+// line is complete. Markdown that is appended later can change neither the start of this block nor the blocks before
+// it. finalBlock returns nil if there is no such block.
 func (s *Stream) finalBlock(doc ast.Node, source []byte) ast.Node {
 	for n := doc.LastChild(); n != nil && n != doc.FirstChild(); n = n.PreviousSibling() {
 		start := lineStart(source, n.Pos())

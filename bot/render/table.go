@@ -70,7 +70,7 @@ func (tables) Transform(node *ast.Paragraph, reader text.Reader, _ parser.Contex
 	}
 }
 
-// replaceTail replaces the lines of a paragraph by a table, except the first n lines.
+// replaceTail replaces all lines of a paragraph after the first n lines by a table.
 func replaceTail(p *ast.Paragraph, t *table, n int, source []byte) {
 	p.Parent().InsertAfter(p.Parent(), p, t)
 	if n == 0 {

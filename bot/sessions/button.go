@@ -37,13 +37,13 @@ const (
 
 	opTerminal op = "T" // lists the sessions that the agents have stored on this machine
 	opStored   op = "R" // continues a session from opTerminal's list; key: agent; arg: the agent's ID of the session
-	opReported op = "V" // like opStored, but answers with a new message
+	opReported op = "V" // continues a session like opStored, but shows the page of the session in a new message
 )
 
 // pressed is the parsed data of a button.
 type pressed struct {
 	op  op
-	key string // usually the ID of the session or turn
+	key string // first argument of the operation, such as the ID of a session or turn
 	arg string
 }
 

@@ -12,13 +12,13 @@ import (
 
 // renaming is stored in the database for each page that asks for the new title of a session.
 type renaming struct {
-	Session orchestrator.SessionID `json:"session,omitempty"` // session to rename; empty if the page no longer asks
+	Session orchestrator.SessionID `json:"session,omitempty"` // empty if the page no longer asks for a title
 	Last    replaced               `json:"last,omitzero"`     // the last change
 }
 
 // replaced describes the change of a title.
 type replaced struct {
-	Update  int64                  `json:"update"` // update of the message with the new title
+	Update  int64                  `json:"update"` // ID of the update with the new title
 	Session orchestrator.SessionID `json:"session"`
 	Before  string                 `json:"before"`
 	After   string                 `json:"after"`
@@ -47,7 +47,7 @@ func (s *Screen) askTitle(ctx context.Context, by orchestrator.Press, messageID 
 	return page, err
 }
 
-// StopAsking records that a message asks for no title any more. The agent then gets replies to it as prompts.
+// StopAsking records that a message no longer asks for a title. Replies to this message are then prompts.
 func (s *Screen) StopAsking(ctx context.Context, in orchestrator.ConversationID, messageID int) error {
 	asked, found, err := message.LoadValue[renaming](ctx, s.o.Journal, renamingName(in, messageID))
 	if err != nil || !found || asked.Session == "" {
@@ -59,20 +59,22 @@ func (s *Screen) StopAsking(ctx context.Context, in orchestrator.ConversationID,
 // Renamed is the result of Screen.Replied.
 type Renamed struct {
 	Done   bool       // the session has the new title
-	Answer string     // text for the user; empty after an error that a second reply may not meet
-	Page   tgapi.Page // new page of the message that asked; may be empty
+	Answer string     // text for the user; empty after an error, if the user can send the title again
+	Page   tgapi.Page // new page of the message that asked for the title; may be empty
 
 	replaced replaced
 }
 
-// Settle records that a message asks for no title any more, because the user has sent one. See Undo.
+// Settle records that a message no longer asks for a title, because Replied has handled a title from the user. It also
+// stores the old title for Undo.
 func (s *Screen) Settle(ctx context.Context, in orchestrator.ConversationID, messageID int, r Renamed) error {
 	return message.SaveValue(ctx, s.o.Journal, renamingName(in, messageID), renaming{Last: r.replaced})
 }
 
-// Undo restores the title that a message of the user replaced, unless the session has got another title since. question
-// is the ID of the message that asked for the title, and update is the update of the user's message. Undo returns a
-// sentence with the current title, or "" if the message replaced no title.
+// Undo restores the title that a session had before a user's message replaced it. If the title has changed again since
+// then, Undo leaves it unchanged. question is the ID of the bot's message that asked for the title. update is the ID of
+// the update with the user's message. Undo returns a sentence with the current title, or "" if the user's message
+// replaced no title.
 func (s *Screen) Undo(ctx context.Context, by orchestrator.Press, question int, update int64) (string, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	asked, _, err := message.LoadValue[renaming](ctx, s.o.Journal, renamingName(by.Conversation, question))
@@ -97,10 +99,12 @@ func (s *Screen) Undo(ctx context.Context, by orchestrator.Press, question int, 
 	return p.Text("sessions.renamed", s.title(p, now)), nil
 }
 
-// Replied renames a session if the message with the ID replyTo asks for the session's title. It returns false if the
-// message asks for no title, or if the user may not rename sessions. The caller must then mark the reply as handled and call Settle, in this order. If ductor crashes
-// before or in between, the next process can safely rename the session again. With the other order, it could send the
-// title to the agent as a prompt.
+// Replied renames a session if a message of the bot asks for the session's title. replyTo is the ID of the bot's
+// message. Replied returns ok = false if this message asks for no title, or if the user may not rename sessions.
+//
+// If ok is true, the caller must first mark the user's message as handled, and then call Settle. If ductor crashes
+// before Settle is called, the next process may rename the session again, which does no harm. If Settle were called
+// first, the next process could send the title to the agent as a prompt.
 func (s *Screen) Replied(ctx context.Context, by orchestrator.Press, replyTo int,
 	title string) (r Renamed, ok bool, err error) {
 	p, in := s.o.Lang.Of(by.Conversation.Chat), by.Conversation

@@ -54,10 +54,10 @@ func (s *Screen) askToShow(p lang.Printer, list op, key, question string) tgapi.
 	return tgapi.Page{Text: question, Keyboard: tgapi.Keyboard{{yes}, {listButton(p)}}}
 }
 
-// audience determines who may read a list. It is toAll after the user has confirmed that all members of a group may
-// read it.
+// audience determines who may read a list of sessions.
 type audience string
 
+// toAll means that the user has confirmed that all members of the group may read the list.
 const toAll audience = "all"
 
 // resumeStored continues a session that an agent has stored.

@@ -104,7 +104,7 @@ type state int
 const (
 	active state = iota // the chat shows no notice: the agent was active recently
 	paused              // the chat shows no notice: the turn is paused, or waits for a user
-	silent              // the chat shows the notice
+	silent              // the chat shows the notice: the agent has sent nothing for a long time
 	waited              // no further notice will follow: a user pressed "Wait", or the turn has ended
 )
 

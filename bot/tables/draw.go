@@ -68,8 +68,8 @@ func Draw(theme picture.Theme, t render.Table) ([]byte, error) {
 	return canvas.PNG()
 }
 
-// bounded shortens a table to the limits of a picture, and marks omissions with "…". The limits prevent a huge table of
-// an agent from taking long to draw.
+// bounded shortens a table to the limits of a picture, and marks omissions with "…". Without these limits, ductor could
+// need a long time to draw a huge table.
 func bounded(t render.Table) render.Table {
 	var rows [][]string
 	for _, row := range t.Rows[:min(len(t.Rows), rowsMax+1)] {

@@ -195,7 +195,8 @@ func replyTo(message int) *models.ReplyParameters {
 	return &models.ReplyParameters{MessageID: message, AllowSendingWithoutReply: true}
 }
 
-// thread returns the topic ID in a request that sends a message. For the General topic of a group, this ID must be 0.
+// thread returns the topic ID for a request that sends a message. Telegram requires 0 for the General topic of a group,
+// although the ID of this topic is 1.
 func thread(topic int) int {
 	if topic == 1 {
 		return 0

@@ -31,7 +31,7 @@ type File struct {
 	Plain   string // content of a text file, if Content is nil; secrets are removed from it
 	Size    int64  // length of Content in bytes
 	Picture bool   // true to send the file as a picture, not as a document
-	Caption string // caption of a file in an album, except the first file
+	Caption string // for files of an album after the first file; the caption of the first file is Files.Caption
 }
 
 // slowest is the upload speed, in bytes per second, for which the timeout of an upload is just sufficient.

@@ -44,8 +44,8 @@ func (c *Client) sendRich(ctx context.Context, m Message) (int, error) {
 	return id, missing(err)
 }
 
-// missing replaces the fault of "404 Not Found" by NoMethod. Telegram returns 404 for an invalid token too, but other
-// requests have shown that the token is valid.
+// missing sets the kind of an error "404 Not Found" to NoMethod. Telegram also returns this error for an invalid token,
+// but earlier requests have shown that the token is valid.
 func missing(err error) error {
 	call, ok := err.(*CallError)
 	if !ok || call.Fault.Code != http.StatusNotFound {

@@ -18,7 +18,7 @@ type Answer struct {
 	Edit      Page                   // new content of the button's message; no change if Edit.Text is empty
 	Formatted render.Text            // content with formatting, in place of Edit.Text
 	Messages  []orchestrator.Message // messages to store in the transaction that marks the update as handled
-	Instead   *Button                // button that replaces the pressed one; &Button{} only removes it; may be nil
+	Instead   *Button                // replaces the pressed button; &Button{}: remove the button; nil: keep the button
 }
 
 // Pressed is the message with a button that a user pressed.

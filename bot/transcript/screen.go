@@ -20,11 +20,11 @@ import (
 // Action is the first part of the data of all buttons of this package.
 const Action = "V"
 
-// Operations of the buttons. The ID of the user's message follows.
+// Operations of the buttons. In the data of a button, the ID of the user's message follows the operation.
 const (
 	opSend    = "s"
 	opDiscard = "d"
-	opPrompt  = "p" // sends the message that answered a question as a prompt, too
+	opPrompt  = "p" // sends a text as a prompt after the bot took it for an answer
 )
 
 // Journal stores texts, and finds the messages that show them. See orchestrator.Journal.
@@ -39,9 +39,9 @@ type Options struct {
 	Journal Journal
 	Submit  func(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error)
 	Lang    *lang.Choices
-	// Undo restores the value that a text replaced. question is the ID of the message in which the bot asked for the
-	// text, and update is the text's update. Undo returns a sentence that names the value that applies now, or "" if it
-	// finds none.
+	// Undo restores the value that a setting had before a user's text replaced it. question is the ID of the bot's
+	// message that asked for the text. update is the ID of the update with the text. Undo returns a sentence with the
+	// setting's current value, or "" if the text replaced no value.
 	Undo func(ctx context.Context, by orchestrator.Press, question int, update int64) string
 }
 
@@ -59,20 +59,20 @@ type waiting struct {
 	Of     orchestrator.RightsOf `json:"of"`
 	Before string                `json:"before"` // part of the prompt before the transcript
 	Text   string                `json:"text"`
-	Taken  int64                 `json:"taken"` // ID of the update with the user's decision; 0 until then
+	Taken  int64                 `json:"taken"` // ID of the update with the user's decision; 0 until the user decides
 
-	Expected *expected `json:"asked,omitempty"` // nil if the bot had not asked for the text
+	Expected *expected `json:"asked,omitempty"` // nil if the bot had not asked the user for Text
 
 	Attachments []orchestrator.Attachment `json:"attachments,omitempty"`
 	PartOf      int                       `json:"part_of,omitempty"`
 	Wants       orchestrator.Wants        `json:"wants"`
 }
 
-// expected describes a text for which the bot had asked.
+// expected describes a text for which the bot had asked, such as the title of a session.
 type expected struct {
 	Arrived  time.Time `json:"arrived"`
 	Update   int64     `json:"update"`
-	Question int       `json:"question,omitempty"` // ID of the message that asked; 0 if the bot could not use the text
+	Question int       `json:"question,omitempty"` // ID of the bot's message; 0 if the bot could not use the text
 }
 
 // Prefixes of database keys, for transcripts and for answers to questions.
@@ -91,12 +91,15 @@ func (s *Screen) Answered(ctx context.Context, p orchestrator.Prompt) (orchestra
 	return s.offer(ctx, p, nil, s.Lang.Of(p.Conversation.Chat).Text("transcript.was-answer"))
 }
 
-// Expected is like Answered, for a text for which the bot has asked in the message with the ID question.
+// Expected stores a text that the bot used because it had asked for it, for example as the title of a session. question
+// is the ID of the bot's message that asked. Like Answered, Expected returns a notice with a button that sends the text
+// as a prompt.
 func (s *Screen) Expected(ctx context.Context, p orchestrator.Prompt, question int) (orchestrator.Message, error) {
 	return s.offer(ctx, p, expectedOf(p, question), s.Lang.Of(p.Conversation.Chat).Text("transcript.was-expected"))
 }
 
-// Refused is like Expected, for a text that the bot could not use. The notice contains the reason.
+// Refused stores a text for which the bot had asked, but which it could not use. It returns a notice with the reason,
+// and with a button that sends the text as a prompt.
 func (s *Screen) Refused(ctx context.Context, p orchestrator.Prompt, why string) (orchestrator.Message, error) {
 	return s.offer(ctx, p, expectedOf(p, 0), why)
 }
@@ -185,7 +188,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	case by.Person != w.Person && !by.May(orchestrator.ActAsChat):
 		return a, orchestrator.ErrNotAllowed
 	}
-	if w.Expected != nil { // the bot may still wait for another value, but not from the user's next message
+	if w.Expected != nil { // the bot may still wait for another text, but must not use the user's next message for it
 		sent := orchestrator.Press{Conversation: by.Conversation, Person: w.Person, Arrived: w.Expected.Arrived,
 			Updates: []int64{w.Expected.Update}}
 		if err := message.End(ctx, s.Journal, sent); err != nil {
@@ -222,7 +225,8 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	return a, err
 }
 
-// undo restores what an expected text replaced, and returns a text about it.
+// undo restores the value that an expected text replaced. It returns a text for the user about the prompt and the
+// value.
 func (s *Screen) undo(ctx context.Context, by orchestrator.Press, e expected) string {
 	p := s.Lang.Of(by.Conversation.Chat)
 	if e.Question == 0 {

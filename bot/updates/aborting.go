@@ -18,7 +18,8 @@ func (r *Router) abort(ctx context.Context, q *queue, t *task) {
 	r.stop(ctx, q, t)
 }
 
-// stop also drops the other files of the album if the abort is the caption of one.
+// stop stops everything that runs in the conversation. If the abort is the caption of a file in an album, stop also
+// drops the other files of the album.
 func (r *Router) stop(ctx context.Context, q *queue, t *task) {
 	q.recordAbort()
 	in := *t.content
@@ -42,7 +43,8 @@ func (r *Router) awaitEarlierCommands(ctx context.Context, q *queue, t *task) {
 	q.awaitBefore(ctx, classControl, t)
 }
 
-// beginPatience is long, because nothing is running meanwhile, and a busy machine may start earlier commands late.
+// beginPatience is how long an abort waits for earlier commands if no turn is running. It is long, because commands can
+// be slow on a busy machine.
 const beginPatience = 10 * time.Second
 
 // abortIfRunning handles a message that consists of an abort word such as "stop". If nothing is running, no earlier
@@ -86,12 +88,12 @@ func FindAborts(ctx context.Context, journal orchestrator.Inbox, allow Allow,
 	return found, err
 }
 
-// addAbort adds a conversation to those that contain an abort.
-func addAbort(to []orchestrator.PendingAborts, in orchestrator.ConversationID) []orchestrator.PendingAborts {
-	if slices.ContainsFunc(to, func(a orchestrator.PendingAborts) bool { return a.Conversation == in }) {
-		return to
+// addAbort appends an element for a conversation to the list, if the list contains no such element yet.
+func addAbort(list []orchestrator.PendingAborts, in orchestrator.ConversationID) []orchestrator.PendingAborts {
+	if slices.ContainsFunc(list, func(a orchestrator.PendingAborts) bool { return a.Conversation == in }) {
+		return list
 	}
-	return append(to, orchestrator.PendingAborts{Conversation: in, Handled: make(chan struct{})})
+	return append(list, orchestrator.PendingAborts{Conversation: in, Handled: make(chan struct{})})
 }
 
 // abortIn returns the message of an update if the message is an abort of a user who may abort, and nil otherwise.

@@ -54,7 +54,7 @@ func (r *Router) arrive(u orchestrator.Update) (a *arrival) {
 	return a
 }
 
-// cutCommand removes the command from the start of the message, so that its prompt stays.
+// cutCommand removes the command from the start of the message's text. Only the prompt after the command remains.
 func (a *arrival) cutCommand() {
 	if formatted, is := ParseCommand(a.in.Text); is {
 		a.in.Text, a.in.Plain = formatted.Args, a.command.Args

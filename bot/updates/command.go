@@ -55,7 +55,7 @@ type CommandInput string
 const (
 	TakesWords  CommandInput = ""
 	TakesPrompt CommandInput = "prompt" // a prompt for an agent; keeps the user's formatting
-	TakesTurn   CommandInput = "turn"   // a prompt, also with files, that becomes a turn; an edit changes the prompt
+	TakesTurn   CommandInput = "turn"   // a prompt, with or without files, that becomes a turn and can be edited
 	TakesFile   CommandInput = "file"   // a file in the command's message, or in the message to which it replies
 )
 
@@ -69,7 +69,7 @@ func (s CommandSpec) Named(name string) bool {
 
 func (s CommandSpec) isAbort() bool { return s.Do == nil }
 
-// takesPrompt reports whether the arguments of the command keep the user's formatting.
+// takesPrompt reports whether the arguments of the command are a prompt, which keeps the user's formatting.
 func (s CommandSpec) takesPrompt() bool { return s.Takes == TakesPrompt || s.Takes == TakesTurn }
 
 // isTurn reports whether the message of a command becomes a turn. It returns false if the command has neither a prompt

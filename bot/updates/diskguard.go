@@ -27,7 +27,7 @@ type diskGuard struct {
 	answered map[int64]bool // IDs of updates with /status that were already answered
 }
 
-// concern contains the properties of an update that diskGuard needs.
+// concern contains the data about an update that diskGuard uses.
 type concern struct {
 	conversation orchestrator.ConversationID
 	status       bool // the update is the command /status
@@ -68,15 +68,15 @@ func (g *diskGuard) enter(ctx context.Context, state orchestrator.DiskState) {
 	g.notify(g.waiting(ctx)...)
 }
 
-// hasRoom reports whether a full disk has space again. Writes may fail although the check succeeds, so hasRoom checks at
-// most once in diskRetry, and returns false until then.
+// hasRoom reports whether a full disk has space again. It returns false if the last check was less than diskRetry ago.
+// This pause is necessary even after a successful check, because the next writes may still fail.
 func (g *diskGuard) hasRoom(ctx context.Context) bool {
 	now := g.now()
 	if now.Sub(g.probed) < diskRetry {
 		return false
 	}
 	g.probed = now
-	_ = g.journal.RetryDisk(ctx) // Disk returns the result
+	_ = g.journal.RetryDisk(ctx) // ignore the error, because g.journal.Disk returns the result of the retry
 	state, _ := g.journal.Disk()
 	return state != orchestrator.DiskFull
 }

@@ -8,12 +8,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// receive runs one content task. It marks the updates of the task as handled, except in two cases: an abort has dropped
-// the task and marks its updates, or ductor is stopping and the next process will handle the updates.
+// receive runs a task of classContent. It marks the updates of the task as handled, except in two cases:
+//   - An abort dropped the task. Then the abort marks the updates.
+//   - ductor is stopping. Then the next process handles the updates.
 //
-// If the disk is full or fails, the task waits until the disk works, and then starts again. Later prompts and commands
-// wait behind it. An abort can drop it. If the task fails diskTries times in a row although the disk works, receive
-// refuses the message. For example, this happens if a page of the database cannot be read.
+// If the disk is full or fails, receive waits until the disk works, and then calls handle again. Later prompts and
+// commands of the conversation have to wait, but an abort can drop the task. If handle fails diskTries times in a row
+// although the disk works, for example because a page of the database cannot be read, receive refuses the message.
 func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 	parts, ok := []*Message{t.content}, true
 	if !t.content.sent.edited {

@@ -40,7 +40,7 @@ func contextOf(m *wireMessage, me Identity) string {
 	switch {
 	case m.Quote != nil:
 		quoted = markdownOf(m.Quote.Text, m.Quote.Entities)
-	case r != nil && !me.wrote(r): // only messages of others: receiver.addSubject quotes the bot's messages
+	case r != nil && !me.wrote(r): // if the bot wrote r, receiver.addSubject quotes it
 		quoted = markdownOf(r.textAndEntities())
 	}
 	if quoted == "" {
@@ -51,8 +51,8 @@ func contextOf(m *wireMessage, me Identity) string {
 
 // Maximum lengths of text that is quoted before a prompt, in characters.
 const (
-	quoteLimit  = 4000  // text of a message
-	reportLimit = 16000 // report of a scheduled job
+	quoteLimit  = 4000  // for the text of a message
+	reportLimit = 16000 // for the report of a scheduled job
 )
 
 // subjectOf returns lines for the start of a prompt that replies to a message of the bot. The lines quote the bot's

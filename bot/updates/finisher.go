@@ -115,7 +115,7 @@ func (f *Finisher) Answer(ctx context.Context, in *Message, text string, k tgapi
 // Refuse marks the update of a message as handled and answers that the message had no effect. The answer is a reply in
 // every chat, because other messages may have come in between.
 func (f *Finisher) Refuse(ctx context.Context, in *Message, text string) {
-	f.Tell(ctx, in.Conversation, in.ID, in.Updates, text, nil)
+	f.Finish(ctx, in.Updates, refusal(in.Conversation, in.ID, text))
 }
 
 // refusal returns a notice that the user's message had no effect. The notice replies to the message with the ID

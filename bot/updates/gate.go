@@ -24,10 +24,10 @@ type gate struct {
 	tidy     func(chat int64, message int) // deletes Telegram's notice that the bot has pinned a message
 	names    *tgapi.ChatNames              // may be nil
 	refusals *refusals
-	// lost is the time when ductor lost its database, or zero. ductor does not handle earlier messages, because the
-	// previous process may have handled them already.
+	// lost is the time up to which the database may have lost data, or zero. The gate does not admit older messages,
+	// because ductor may have handled them already.
 	lost     time.Time
-	dropped  func(*wireMessage) // notifies the chat that ductor does not handle a message from before lost
+	dropped  func(*wireMessage) // called if a message is not admitted because of lost; notifies the chat
 	hide     HideFunc           // may be nil
 	log      *slog.Logger
 	stripped decodedUpdate // the last update that strip decoded; see readStripped

@@ -9,7 +9,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Handler implements the commands and buttons of the bot. It also marks the updates that it handles as handled.
+// Handler implements the commands and buttons of the bot. When a method has handled an update, it also marks the update
+// as handled.
 type Handler interface {
 	// Command returns the command with the given name. If there is no such command, it returns false, and a command
 	// that answers with an error message.
@@ -35,11 +36,11 @@ type Handler interface {
 	// Edited is called if a user edits a prompt that has left the queue. first is the ID of the prompt's first message,
 	// and text is the new text of the prompt. The user may send prompts. Edited returns false if it ignores the edit.
 	Edited(ctx context.Context, in *Message, first int, text string) bool
-	// EditedToCommand is called if a user makes a command of a prompt by an edit. The command does not run. first is the
-	// ID of the prompt's first message. EditedToCommand returns false if it ignores the edit.
+	// EditedToCommand is called if a user edits a prompt and the new text is a command. The command does not run. first
+	// is the ID of the prompt's first message. EditedToCommand returns false if it ignores the edit.
 	EditedToCommand(ctx context.Context, in *Message, first int) bool
-	// EditedToModel is called if a user adds the name of a model to a prompt by an edit. It returns false if the prompt
-	// goes to that model anyway, or neither waits nor runs.
+	// EditedToModel is called if a user edits a prompt and the new text starts with the name of a model. It returns
+	// false if the prompt uses this model anyway, or if the prompt neither waits nor runs.
 	EditedToModel(ctx context.Context, in *Message, first int, to orchestrator.Wants) bool
 	// Moved transfers the conversations of a group to the group's new chat ID.
 	Moved(ctx context.Context, from, to int64) error
@@ -53,7 +54,8 @@ type Turns interface {
 	// EditQueued changes the text of the queued turn that was created by the given message. It returns false if no such
 	// turn is queued.
 	EditQueued(ctx context.Context, id orchestrator.ConversationID, message int, text string) (bool, error)
-	// AwaitAborts prevents queued turns of a conversation from starting until its aborts are handled. It must not block.
+	// AwaitAborts prevents queued turns of a conversation from starting until its aborts are handled. It must not
+	// block.
 	AwaitAborts(aborts orchestrator.PendingAborts)
 	// Runs reports whether a turn of the conversation is running. It must not block.
 	Runs(id orchestrator.ConversationID) bool

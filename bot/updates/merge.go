@@ -246,7 +246,7 @@ type follower struct {
 	seen     *seen
 	albums   map[albumKey]bool
 	last     map[senderKey]*Message // last message of each sender that was meant for the bot
-	followed map[int64]bool         // IDs of updates; a later update of the batch may have the rest
+	followed map[int64]bool         // IDs of updates whose message may continue in a later update of the same batch
 }
 
 type albumKey struct {
@@ -269,7 +269,7 @@ func newFollower(w mergeWindows, now func() time.Time) *follower {
 	}
 }
 
-// scanBatch searches a batch of updates for messages of the same prompt, and sets f.followed.
+// scanBatch sets f.followed: it searches a batch of updates for messages that may be parts of one prompt.
 func (f *follower) scanBatch(batch []*arrival) {
 	clear(f.followed)
 	if len(batch) < 2 {
@@ -288,7 +288,7 @@ func (f *follower) scanBatch(batch []*arrival) {
 	}
 }
 
-// belongs reports whether a message belongs to an earlier message that was meant for the bot.
+// belongs reports whether a message is part of the same prompt as an earlier message that was meant for the bot.
 func (f *follower) belongs(in *Message) bool {
 	last := f.last[in.by()]
 	return in.sent.album != "" && f.albums[albumKey{in.Conversation, in.sent.album}] || last != nil && belongs(last, in)

@@ -23,7 +23,7 @@ type Message struct {
 	Files []orchestrator.Attachment
 
 	sent         original
-	sender       string // line for the agent about the sender, if the sender is unknown (RoleMember)
+	sender       string // line that names the sender to the agent; used only if the sender has RoleMember
 	acknowledged bool   // the message has the 👀 reaction; only the goroutine that handles the message uses it
 }
 
@@ -55,7 +55,7 @@ type original struct {
 	refusal    string // reply to an album with a command in the caption of a later file; empty for none
 
 	follows       bool // true if the same batch of updates contains a message that may continue this message
-	onlyWithAlbum bool // file of an album; for the bot only if another file's caption mentions the bot
+	onlyWithAlbum bool // true if the file is meant for the bot only if another caption of the album mentions the bot
 }
 
 // ofPaste reports whether the message is so long that a Telegram app may have split a text. Another part may then

@@ -157,7 +157,7 @@ func (p *Poller) awaitRoom(ctx context.Context) (wait time.Duration, fatal error
 	return diskRetry, nil
 }
 
-// takeUpUnfinished again handles updates that could not be marked as handled because the disk was full.
+// takeUpUnfinished repeats the handling of updates that could not be marked as handled because the disk was full.
 func (p *Poller) takeUpUnfinished(ctx context.Context) error {
 	ids := p.unfinished.take()
 	if len(ids) == 0 {
@@ -196,13 +196,14 @@ func eachPending(ctx context.Context, journal orchestrator.Inbox, f func([]orche
 }
 
 func (p *Poller) pollOnce(ctx context.Context) (wait time.Duration, fatal error) {
-	patience := p.timeout
+	timeout := p.timeout
 	if !p.last.answered && p.last.conflicts == 0 {
-		// With the patience 0, Telegram answers at once, which shows that it is reachable. After a conflict, such a
-		// poll could succeed although another program polls, too.
-		patience = 0
+		// Telegram has not answered the last poll, or this is the first one. With timeout 0, Telegram answers at once,
+		// which shows that Telegram is reachable. After a conflict, keep the usual timeout, because a short poll could
+		// succeed although another program polls, too.
+		timeout = 0
 	}
-	updates, err := p.poll(ctx, patience)
+	updates, err := p.poll(ctx, timeout)
 	if ctx.Err() != nil {
 		return 0, nil
 	}
@@ -215,8 +216,8 @@ func (p *Poller) pollOnce(ctx context.Context) (wait time.Duration, fatal error)
 	p.report.polled(nil, 0)
 	p.last.conflicts = 0
 	if len(updates) == 0 {
-		// Telegram has no more updates. From now on, the offset 0 requests the same updates as the old offset. It also
-		// requests updates with lower IDs: after a week without updates, Telegram may choose a new random ID.
+		// Telegram has no more updates, so the next poll need not acknowledge any. Offset 0 requests updates with any
+		// ID. After a week without updates, Telegram may continue with a random ID that is lower than the old offset.
 		p.offset = 0
 	} else if err := p.storeAndDispatch(ctx, updates); err != nil {
 		if ctx.Err() != nil || ofDisk(err) {
@@ -258,14 +259,14 @@ func (p *Poller) storeAndDispatch(ctx context.Context, updates []orchestrator.Up
 	return nil
 }
 
-// poll requests updates from Telegram. If there are no updates, Telegram may hold the request until one arrives, but at
-// most for patience. poll logs and skips updates whose ID it cannot read.
-func (p *Poller) poll(ctx context.Context, patience time.Duration) ([]orchestrator.Update, error) {
-	ctx, cancel := context.WithTimeout(ctx, PollMost(patience))
+// poll requests updates from Telegram. If there are no updates, Telegram answers when an update arrives, or after the
+// timeout. poll logs and skips updates whose ID it cannot read.
+func (p *Poller) poll(ctx context.Context, timeout time.Duration) ([]orchestrator.Update, error) {
+	ctx, cancel := context.WithTimeout(ctx, PollMost(timeout))
 	defer cancel()
 	var raw []json.RawMessage
 	err := p.api.Call(ctx, "getUpdates", map[string]any{
-		"offset": p.offset, "limit": pollLimit, "timeout": int(patience.Seconds()), "allowed_updates": allowedUpdates(),
+		"offset": p.offset, "limit": pollLimit, "timeout": int(timeout.Seconds()), "allowed_updates": allowedUpdates(),
 	}, &raw)
 	if err != nil {
 		return nil, err

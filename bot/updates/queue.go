@@ -34,20 +34,20 @@ var queueBounds = [classes]int{8, 32, 128}
 
 // task is the work for one update, or for several merged updates.
 type task struct {
-	seq     int64 // position in the queue: the ID of the first update, which a restart does not change
+	seq     int64 // position in the queue: the ID of the first update, so that the next process uses the same order
 	class   class
 	conv    orchestrator.ConversationID
 	updates []int64
 	content *Message                                     // prompt of the task; only for classContent
 	do      func(ctx context.Context, q *queue, t *task) // runs the task; not used for classContent
 	dropped bool                                         // an abort removed the task and marks the updates as handled
-	stop    context.CancelFunc                           // cancels a content task; set when the task starts
+	stop    context.CancelFunc                           // cancels a task of classContent; set when the task starts
 }
 
 // queues runs the tasks of all conversations. Tasks of one conversation run in order; different conversations run in
 // parallel. Each conversation has at most one goroutine per class, and only while tasks are waiting.
 type queues struct {
-	content  func(ctx context.Context, q *queue, t *task) // runs a content task; may merge later tasks into it
+	content  func(ctx context.Context, q *queue, t *task) // runs a task of classContent; may merge later tasks into it
 	broke    func(t *task)                                // called after a task has panicked
 	log      *slog.Logger
 	patience time.Duration // timeout of control and urgent tasks
@@ -63,13 +63,13 @@ type queues struct {
 	aborted        map[orchestrator.ConversationID]time.Time // times of recent aborts
 }
 
-// pace is the state of the content task that a queue is running.
-type pace int
+// phase describes what the running task of classContent does.
+type phase int
 
 const (
-	promptly  pace = iota // the task waits for nothing, and no abort can interrupt it
-	gathering             // the task waits for more messages of the same prompt, or for the disk
-	slowly                // the task waits for the network; commands may run meanwhile
+	uninterruptible phase = iota // the task does not wait; no abort can drop it
+	gathering                    // the task waits for more messages of the same prompt, or for the disk
+	fetching                     // the task waits for the network; commands may run at the same time
 )
 
 // queue contains the tasks of one conversation. queues.mu guards its fields.
@@ -79,7 +79,7 @@ type queue struct {
 	waiting [classes][]*task
 	active  [classes]*task
 	worker  [classes]bool
-	pace    pace          // pace of the running content task
+	phase   phase         // phase of the task that is active in classContent
 	full    [classes]bool // the user was notified of too many waiting tasks; reset when there is space
 	changed chan struct{} // closed and replaced when one of the fields above changes
 }
@@ -139,7 +139,7 @@ func (k *queues) behindCommand(in orchestrator.ConversationID) bool {
 	return q != nil && (q.active[classControl] != nil || len(q.waiting[classControl]) > 0)
 }
 
-// promptBefore reports whether an earlier prompt than t is in the queue: it is waiting, or has not become a turn yet.
+// promptBefore reports whether a prompt that was sent before t is waiting in the queue, or is about to become a turn.
 func (q *queue) promptBefore(t *task) bool {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -232,7 +232,7 @@ func (q *queue) take(c class) *task {
 			q.touch()
 			return t
 		}
-		q.await(context.Background()) // the earlier task that blocks the first task has a deadline
+		q.await(context.Background()) // needs no timeout, because the task that runs before this one has one
 	}
 }
 
@@ -242,7 +242,7 @@ func (q *queue) ready(t *task) bool {
 	case classUrgent:
 		return true
 	case classControl:
-		return !q.before(classUrgent, t.seq) && (q.pace == slowly || !q.before(classContent, t.seq))
+		return !q.before(classUrgent, t.seq) && (q.phase == fetching || !q.before(classContent, t.seq))
 	default:
 		return !q.before(classUrgent, t.seq) && !q.before(classControl, t.seq)
 	}
@@ -307,7 +307,7 @@ func (q *queue) release(c class) {
 	defer k.mu.Unlock()
 	q.active[c] = nil
 	if c == classContent {
-		q.pace = promptly
+		q.phase = uninterruptible
 	}
 	q.touch()
 }
@@ -349,7 +349,7 @@ func (k *queues) stop(ctx context.Context) {
 	k.mu.Lock()
 	k.endBackground()
 	for _, q := range k.byConversation {
-		if t := q.active[classContent]; t != nil && q.pace != promptly && t.stop != nil {
+		if t := q.active[classContent]; t != nil && q.phase != uninterruptible && t.stop != nil {
 			t.stop()
 		}
 		q.touch()

@@ -12,24 +12,24 @@ import (
 
 // gather records that the task waits for more messages of the same prompt, or for the disk. It returns false if an
 // abort dropped the task.
-func (q *queue) gather(t *task) bool { return q.setPace(t, gathering) }
+func (q *queue) gather(t *task) bool { return q.setPhase(t, gathering) }
 
-// goSlow records that the task waits for the network, so that commands may run meanwhile. It returns false if an abort
-// dropped the task.
-func (q *queue) goSlow(t *task) bool { return q.setPace(t, slowly) }
+// goSlow records that the task waits for the network, so that commands may run at the same time. It returns false if an
+// abort dropped the task.
+func (q *queue) goSlow(t *task) bool { return q.setPhase(t, fetching) }
 
 // commit records that the task does not wait any more. It returns false if an abort already dropped the task.
 // Otherwise, no abort can drop it from now on.
-func (q *queue) commit(t *task) bool { return q.setPace(t, promptly) }
+func (q *queue) commit(t *task) bool { return q.setPhase(t, uninterruptible) }
 
-func (q *queue) setPace(t *task, p pace) bool {
+func (q *queue) setPhase(t *task, p phase) bool {
 	k := q.all
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if t.dropped || k.closed() && p != promptly {
+	if t.dropped || k.closed() && p != uninterruptible {
 		return false
 	}
-	q.pace = p
+	q.phase = p
 	q.touch()
 	return true
 }
@@ -49,9 +49,9 @@ func (q *queue) absorb(ctx context.Context, t *task, window time.Duration, fits 
 	}
 }
 
-// nextPart removes the next content task from the queue and returns this task, if it is a further part of the prompt of
-// t. Otherwise, nextPart returns nil. If final is then false, a part may still arrive, so absorb must continue to wait.
-// The caller must hold the lock.
+// nextPart checks whether the next content task in the queue is a further part of the prompt of t. If it is, nextPart
+// removes this task from the queue and returns it. final is false if a further part may still arrive. The caller must
+// hold the lock.
 func (q *queue) nextPart(t *task, fits func(*Message) bool) (next *task, final bool) {
 	if t.dropped || q.all.closed() {
 		return nil, true
@@ -72,7 +72,7 @@ func (q *queue) nextPart(t *task, fits func(*Message) bool) (next *task, final b
 	return head, true
 }
 
-// newest is a position after all tasks.
+// newest is greater than the position (task.seq) of any task.
 const newest = math.MaxInt64
 
 // arrived reports whether a task of class c between the positions from and to is waiting or running.
@@ -81,9 +81,9 @@ func (q *queue) arrived(c class, from, to int64) bool {
 	return q.active[c] != nil && between(q.active[c]) || slices.ContainsFunc(q.waiting[c], between)
 }
 
-// dropContent removes content tasks that came before the abort, if concerns returns true for their message. It cannot
-// remove a task that has called commit. It waits until such a task has ended, so that the caller can stop the turn that
-// the task started.
+// dropContent removes the prompts that came before the abort and for which concerns returns true. It cannot remove the
+// prompt of a task that has called commit. dropContent waits until such a task has ended, so that the caller can then
+// stop the turn that the task started.
 func (q *queue) dropContent(ctx context.Context, abort *task,
 	concerns func(*Message) bool) (updates []int64, prompts int) {
 	k := q.all
@@ -103,7 +103,7 @@ func (q *queue) dropContent(ctx context.Context, abort *task,
 		switch {
 		case a == nil || a.seq > abort.seq || a.dropped || !concerns(a.content):
 			return updates, prompts
-		case q.pace != promptly && unwanted(a):
+		case q.phase != uninterruptible && unwanted(a):
 			a.dropped = true
 			a.stop()
 			q.touch()

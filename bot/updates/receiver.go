@@ -96,9 +96,9 @@ func (r *receiver) handle(ctx context.Context, q *queue, t *task, parts []*Messa
 	return r.submit(ctx, t, parts, files)
 }
 
-// stillMay updates the role of the user who sent the messages, because it may have changed while they waited. It returns
-// false if the user may no longer send prompts, or start the session that a caption asks for. Then stillMay marks the
-// messages as handled, and returns the same errors as handle.
+// stillMay updates the user's role in the messages, because the role may have changed while the messages waited. It
+// reports whether a user with this role may send prompts and, if a caption asks for a new session, start sessions. If
+// not, stillMay marks the messages as handled. It returns the same errors as handle.
 func (r *receiver) stillMay(ctx context.Context, t *task, parts []*Message) (bool, error) {
 	first := parts[0]
 	if !r.allow.permitsIn(first.Conversation.Chat, first.Person) {
@@ -183,7 +183,7 @@ func startsSession(parts []*Message) bool {
 func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files []orchestrator.Attachment) error {
 	p := r.lang.Of(t.conv.Chat)
 	first := parts[0]
-	if _, _, begins := SplitName(first.Text); begins { // cutModelName may take long, so react before it
+	if _, _, begins := SplitName(first.Text); begins { // cutModelName may take long, so show the user the 👀 first
 		r.acknowledge(first)
 	}
 	wants, named := r.cutModelName(ctx, first)

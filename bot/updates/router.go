@@ -30,7 +30,9 @@ type RouterOptions struct {
 	Lang  *lang.Choices
 	Log   *slog.Logger
 	Now   func() time.Time
-	Lost  time.Time // messages from before this time may already have been handled; zero: none
+	// Lost is the time up to which the database may have lost data, or zero. The router does not handle older messages,
+	// because ductor may have handled them already.
+	Lost time.Time
 }
 
 // Router decides how each update must be handled, and queues a task in the update's conversation. The decision waits
@@ -138,8 +140,8 @@ func (r *Router) Dispatch(ctx context.Context, updates []orchestrator.Update) {
 type fate bool
 
 const (
-	ignore fate = false // Dispatch marks the update as handled, because no handler does
-	taken  fate = true  // the handler of the update marks the update as handled
+	ignore fate = false // no handler gets the update, so Dispatch marks it as handled
+	taken  fate = true  // a handler gets the update and marks it as handled
 )
 
 // route handles one update.
@@ -168,7 +170,8 @@ func (r *Router) route(ctx context.Context, a *arrival) (f fate) {
 	return ignore
 }
 
-// giveUp marks an update as handled that has crashed ductor more than once. It notifies the sender of the update.
+// giveUp is called for an update that has crashed ductor more than once. It marks the update as handled, and notifies
+// the sender.
 func (r *Router) giveUp(ctx context.Context, u orchestrator.Update, w *wireUpdate) fate {
 	r.log.Error("gave up an update: ductor crashed over it more than once", "update", u.ID, "crashes", u.Crashes)
 	m := w.message()
@@ -222,7 +225,7 @@ func (r *Router) message(ctx context.Context, a *arrival, m *wireMessage) fate {
 		return r.unsupported(ctx, a.Update, m, in)
 	}
 	if c := a.command; c != nil && !in.sent.forwarded {
-		// A message that was edited after its prompt was submitted is no longer a part of it.
+		// An edited message is not inside an album or split text, because the other parts are already submitted.
 		inside, forMe := a.wire.Edited == nil && r.follower.inside(in), r.me.accepts(c.Command)
 		switch {
 		case !inside || forMe && c.spec.isAbort():
@@ -248,7 +251,8 @@ func (r *Router) message(ctx context.Context, a *arrival, m *wireMessage) fate {
 func (r *Router) called(ctx context.Context, a *arrival, m *wireMessage) fate {
 	c, in := a.command, a.in
 	isTurn := c.spec.isTurn(c.Command, in)
-	// Telegram sends only one file of an album after an edit of its caption.
+	// After a user edits the caption of an album, Telegram sends only the file with this caption. The other files are
+	// missing.
 	incomplete := a.wire.Edited != nil && in.sent.album != "" && (isTurn || c.spec.Takes == TakesFile)
 	if isTurn && !incomplete {
 		r.follower.seen.remember(m, asTurn)
@@ -279,7 +283,8 @@ func (r *Router) refusalOfFiles(in *Message, c *calledCommand) string {
 	return p.Text("updates.takes-no-files", c.Name)
 }
 
-// startSession makes a prompt of a file whose caption is a command such as "/new look at this".
+// startSession handles a file whose caption is a command such as "/new look at this". It turns the message into a
+// prompt that starts a new session.
 func (r *Router) startSession(a *arrival) {
 	a.in.sent.newSession = true
 	a.cutCommand()
@@ -398,7 +403,8 @@ func (r *Router) edit(ctx context.Context, a *arrival, m *wireMessage) fate {
 	if m.Text == "" && m.Caption == "" || !in.Role.May(orchestrator.SendPrompts) {
 		return ignore
 	}
-	// An edit of a split command would lose its other parts.
+	// If the command was split into several messages, do not use the edited part as the new prompt: the other parts
+	// would be lost.
 	if c := a.command; c != nil && was.as != asPrompt && !in.sent.ofPaste() && c.spec.isTurn(c.Command, in) {
 		a.cutCommand()
 	}
@@ -415,7 +421,7 @@ func (r *Router) enqueue(ctx context.Context, t *task, in *Message) fate {
 			return ignore
 		}
 		text := r.lang.Of(in.Conversation.Chat).Text("updates.crowded")
-		r.finisher.Finish(ctx, in.Updates, refusal(in.Conversation, in.ID, text))
+		r.finisher.Refuse(ctx, in, text)
 	case silenced:
 		return ignore
 	}

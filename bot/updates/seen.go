@@ -12,7 +12,7 @@ type seen struct {
 	messages map[seenKey]seenMessage
 }
 
-// seenMessage is what the router did with a message.
+// seenMessage records how the router handled a message.
 type seenMessage struct {
 	as   seenAs
 	text string
@@ -23,7 +23,7 @@ type seenAs string
 const (
 	asPrompt  seenAs = "prompt"
 	asTurn    seenAs = "turn"    // a command whose prompt became a turn, such as "/new fix the tests"
-	asCommand seenAs = "command" // any other command
+	asCommand seenAs = "command" // a command that did not become a turn
 )
 
 type seenKey struct {
@@ -54,8 +54,8 @@ func (s *seen) remember(m *wireMessage, as seenAs) {
 // was returns the message as it was before an edit. It returns the zero value for an unknown message.
 func (s *seen) was(m *wireMessage) seenMessage { return s.messages[seenKey{m.Chat.ID, m.ID}] }
 
-// isSame reports whether the text of the message has not changed. Telegram also reports an edit if, for example, only the
-// preview of a link has changed.
+// isSame reports whether the text of the message has not changed. Telegram also reports an edit if, for example, only
+// the preview of a link has changed.
 func (was seenMessage) isSame(m *wireMessage) bool {
 	text, _ := m.textAndEntities()
 	return was.text == text

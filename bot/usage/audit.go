@@ -66,8 +66,8 @@ var happened = map[orchestrator.AuditKind]lang.Key{
 	orchestrator.AuditDirectory: "usage.audit-directory",
 }
 
-// done contains texts for entries about scheduled jobs and users, by kind and change. AuditEntry.Tool contains the
-// change.
+// done contains the texts for entries about scheduled jobs and users. The first key is the kind of the entry. The
+// second key is AuditEntry.Tool, which contains the name of the change.
 var done = map[orchestrator.AuditKind]map[string]lang.Key{
 	orchestrator.AuditJob: {
 		"added": "usage.audit-job-added", "changed": "usage.audit-job-changed", "paused": "usage.audit-job-paused",
@@ -123,8 +123,8 @@ func (s *Screen) entry(p lang.Printer, e orchestrator.AuditEntry, by orchestrato
 	return line
 }
 
-// modeText returns a permission mode for users. The mode of an entry can include a Go duration, for example "bypass
-// 1h0m0s".
+// modeText returns the text for the permission mode in an entry. The mode can be followed by a Go duration, for example
+// "bypass 1h0m0s". modeText translates the duration for users.
 func modeText(p lang.Printer, mode string) string {
 	name, lasts, _ := strings.Cut(mode, " ")
 	if d, err := time.ParseDuration(lasts); err == nil {

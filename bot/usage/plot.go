@@ -30,7 +30,7 @@ type bar struct {
 // Sizes of a plot, in cells.
 const (
 	plotHead = 3  // rows above the bars
-	dayRows  = 12 // rows of the longest bar
+	dayRows  = 12 // height of the longest bar in a plot of days
 	barGap   = 0.15
 	barsMost = 20
 	barRows  = 4 // rows per horizontal bar: name, bar, counts and an empty row

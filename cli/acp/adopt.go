@@ -61,7 +61,7 @@ type note struct {
 	Length   int      `json:"n"`           // length of the JSON line with the prompt, in bytes
 	Answered []string `json:"a,omitempty"` // IDs of the permission requests that a user answered
 	Denied   []string `json:"d,omitempty"` // IDs of the requests in Answered that the user denied
-	Sent     bool     `json:"t,omitempty"` // set once a user answers a request: the agent then has the prompt
+	Sent     bool     `json:"t,omitempty"` // the agent has the prompt; set once a user has answered a request
 	Name     string   `json:"w,omitempty"`
 	// Totals and Spent contain the session's token usage and its cost in US dollars before the turn.
 	Totals cli.Usage `json:"u,omitzero"`

@@ -243,8 +243,8 @@ func widerOf(input json.RawMessage, dir string) []cli.Field {
 	return slices.DeleteFunc(cli.Reading{Dir: dir}.Fields(input), func(f cli.Field) bool { return f.Weight != cli.WiderField })
 }
 
-// knownKind returns kind if it is a usual kind of tool, which users need not see. Otherwise it returns "". If the tool
-// changes files, only toolcall.KindEdit is usual. For other tools, every kind in the protocol is usual.
+// knownKind returns the kind of a tool if users need not see the kind, and "" if they must see it. For a tool
+// that changes files, users need not see toolcall.KindEdit. For other tools, they need not see any kind in the protocol.
 func knownKind(kind string, changes int) string {
 	known := append(toolcall.Kinds(), "other")
 	if changes > 0 {

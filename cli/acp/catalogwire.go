@@ -34,15 +34,15 @@ type Entry struct {
 	Home    string            `toml:"home"`    // environment variable with the directory of state and log-in
 	Resume  []string          `toml:"resume"`  // command that resumes the session {id} in a terminal
 	Loads   string            `toml:"loads"`   // whether the agent can load an earlier session: yes or no
-	Models  string            `toml:"models"`  // where the list of models comes from, in words
+	Models  string            `toml:"models"`  // describes where the agent's list of models comes from
 	Images  string            `toml:"images"`  // whether the agent accepts images: yes or no
 	Tested  string            `toml:"tested"`  // version of the agent that ductor was tested with
 	// Holds contains, for each permission mode, the settings that make the agent respect the mode.
 	Holds map[cli.PermissionMode]Holding `toml:"holds"`
 	// Project describes the settings that a project can contain for the agent.
 	Project Project `toml:"project"`
-	// Source maps the TOML key of a field to the source of its value. A source is a key of the table "sources" in the
-	// catalogue.
+	// Source names the source of each field's value. Its keys are the TOML keys of the fields. Its values are keys of
+	// the catalogue's table "sources".
 	Source map[string]string `toml:"source"`
 }
 

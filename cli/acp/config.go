@@ -175,7 +175,7 @@ func (s *session) configure(all configOptions) {
 	for p, c := range s.offers.choices() {
 		option := all.forPurpose(p)
 		switch {
-		case option != nil && c.option == "": // prefer the option if the agent also sent a list, like codex-acp
+		case option != nil && c.option == "": // the option is new; prefer it to a list, which codex-acp also sends
 			*c = choice{option.ID, option.Values, string(option.Current), string(option.Current)}
 		case option != nil:
 			*c = choice{option.ID, option.Values, string(option.Current), cmp.Or(c.original, string(option.Current))}

@@ -19,7 +19,7 @@ const (
 type late struct {
 	conversation cli.Conversation
 	turn         cli.TurnID // the turn that was started last
-	expected     bool       // whether the last turn ended normally; text that follows then belongs to its answer
+	expected     bool       // set after a turn that ended normally; otherwise late text is dropped
 	text         []byte
 	last         time.Time // time of the end of the turn, or of the last text after it
 	timer        *time.Timer

@@ -13,7 +13,7 @@ type LoginMemory interface {
 	SaveLogin(text string) error
 }
 
-// remember stores the method by which a user has logged in the agent.
+// remember stores the method by which a user has logged in to the agent.
 func (p *Provider) remember(method string) error {
 	p.login.chosen.Store(&method)
 	if p.opts.Memory == nil {
@@ -22,8 +22,8 @@ func (p *Provider) remember(method string) error {
 	return p.opts.Memory.SaveLogin(p.opts.fingerprint() + " " + method)
 }
 
-// remembered returns the method by which a user last logged in the agent, or "" if none is known. It ignores a method
-// from before a restart if the agent's program or keys have changed since then.
+// remembered returns the method by which a user last logged in to the agent, or "" if none is known. If ductor was
+// restarted since then, the method counts only if the agent's program and keys are still the same.
 func (p *Provider) remembered() string {
 	if p.login.chosen.Load() == nil && p.opts.Memory != nil {
 		text, err := p.opts.Memory.LoadLogin()

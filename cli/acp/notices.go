@@ -16,9 +16,9 @@ func (o *Options) quirksOf(program string) Quirks {
 		return q
 	}
 	switch program {
-	case "Copilot": // version 1.0.102 of GitHub's CLI
+	case "Copilot": // observed in version 1.0.102 of GitHub's CLI
 		return Quirks{Usage: UsageQuirks{Total: true}, Notices: true, Tools: ToolQuirks{Failure: shellExit}}
-	case "qwen-code": // version 0.24.4
+	case "qwen-code": // observed in version 0.24.4 of Qwen Code
 		return Quirks{DropsPictures: true}
 	}
 	return Quirks{}
@@ -48,7 +48,7 @@ func (r *reporter) notice(text string) bool {
 	case strings.HasPrefix(text, noticeError):
 		r.held = text
 	case text == noticeRetrying:
-		if !r.message.parted { // the agent will send the unfinished message again
+		if !r.message.parted { // the message is unfinished, and the agent will send it again
 			r.out.GiveUp(r.message.key)
 		}
 		r.message.parted = true

@@ -25,8 +25,8 @@ type Settings struct {
 	Env     []string      `toml:"env" check:"variables"`
 	Models  []cli.ModelID `toml:"models"` // models that users can choose; empty for all models that the agent offers
 	Model   cli.ModelID   `toml:"model"`
-	// AuthMethod is the agent's ID of a log-in method that needs no user. ductor uses it if the agent requires a
-	// log-in.
+	// AuthMethod is the ID of one of the agent's log-in methods. The method must need no user. ductor uses the method
+	// if the agent requires a log-in.
 	AuthMethod string `toml:"auth_method"`
 	// Holds contains the settings that make the agent respect a permission mode. It replaces the catalogue's settings
 	// for the same mode.
@@ -81,13 +81,16 @@ type Options struct {
 	// Project describes the settings that a project can contain for the agent. If Project.Files is empty, the
 	// catalogue's description applies.
 	Project Project
-	// StartDir is the working directory of two kinds of processes. The first are wrappers such as npx, which in a
-	// project's directory might start a program of the project. The second are processes that ductor starts only to
-	// query the agent's log-in and models. Each session works in the directory of its request.
+	// StartDir is the working directory of two kinds of processes:
 	//
-	// StartDir must have the same path for ductor and for the agent. Other users must not be able to write to it or its
-	// parents, because the agent would use settings from there. ductor creates StartDir if it is missing. The default
-	// is the root directory.
+	//   - wrappers such as npx, which might otherwise start a program that a project contains
+	//   - processes that ductor starts only to query the agent's log-in and models
+	//
+	// Each session works in the directory of its request.
+	//
+	// StartDir must have the same path for ductor and for the agent. Other users must not be able to write to StartDir
+	// or its parents, because the agent would use settings from there. ductor creates StartDir if it is missing. The
+	// default is the root directory.
 	StartDir string
 	// NoWorkspace prevents the agent from reading files, writing files and running commands through ductor. It must be
 	// set for an agent in a container. Without it, ductor would access files and run commands outside of the container,
@@ -103,10 +106,10 @@ type Options struct {
 	Spent func(ctx context.Context, id cli.AgentSessionID) *float64
 	// Login explains to users in one sentence how to log in to the agent.
 	Login string
-	// AuthMethod is the agent's ID of a log-in method that needs no user. ductor uses it if the agent requires a
-	// log-in.
+	// AuthMethod is the ID of one of the agent's log-in methods. The method must need no user. ductor uses the method
+	// if the agent requires a log-in.
 	AuthMethod string
-	// Memory stores how users log in the agent. If it is nil, a log-in of a user counts until ductor restarts.
+	// Memory stores how users log in to the agent. If Memory is nil, ductor forgets this when it restarts.
 	Memory LoginMemory
 	// Auth checks the agent's log-in. If it is nil, ductor checks the log-in by opening a session.
 	Auth func(ctx context.Context) cli.Auth
@@ -238,12 +241,13 @@ func (o *Options) env(req cli.Request) []string {
 	if o.ExtraEnv != nil {
 		extra = o.ExtraEnv(req)
 	}
-	req.Servers = cli.WithoutForeign(req.Servers) // other servers belong to a session, not to the process
+	// Sessions with other servers share the process, so its environment is only for ductor's own servers.
+	req.Servers = cli.WithoutForeign(req.Servers)
 	env := map[string]string{}
 	maps.Copy(env, req.Env)
 	maps.Copy(env, o.vars(req)) // these variables have priority over those of the request
-	// Any agent may be a wrapper of Claude. Without this variable, Claude starts a command in the directory in which
-	// the previous command ended.
+	// Set this variable for every agent, because any agent may be a wrapper of Claude. Without the variable, Claude
+	// starts a command in the directory in which the previous command ended.
 	env["CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR"] = "1"
 	req.Env = env
 	return cli.AtHome(o.ChildEnv(req, nil, extra), req.Home, o.HomeVars...)

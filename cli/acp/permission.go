@@ -14,8 +14,8 @@ import (
 	"ductor/cli/acp/toolcall"
 )
 
-// Holding contains the settings that make an agent respect a permission mode. A Holding is empty if the agent respects
-// the mode without settings.
+// Holding contains the settings that make an agent respect a permission mode. All fields are empty if the agent
+// respects the mode without settings.
 type Holding struct {
 	Mode   string            `toml:"mode"`   // ID of the agent's own mode
 	Option string            `toml:"option"` // ID of an option of the session, other than the mode
@@ -46,8 +46,8 @@ func usualModes() []string {
 	return append(agentModes(cli.Ask), "normal", "agent", "code", "build", "act")
 }
 
-// listed returns the entry of Holds for a permission mode. If accept-edits has no entry, listed returns the entry for
-// ask, because ductor itself accepts the edits.
+// listed returns the entry of Holds for a permission mode. If accept-edits has no entry, the entry for ask applies: the
+// agent then requests permission for edits, and ductor itself grants these requests.
 func (o *Options) listed(mode cli.PermissionMode) (Holding, bool) {
 	h, ok := o.Holds[cmp.Or(mode, cli.Ask)]
 	if !ok && mode == cli.AcceptEdits {
@@ -94,7 +94,7 @@ func (o *Options) lacks(mode cli.PermissionMode) bool {
 	return mode != cli.Bypass && len(h.Env)+len(h.Args) > 0
 }
 
-// howToHold returns a sentence for users about an agent that would not respect the permission mode of a request.
+// howToHold returns a sentence that tells users what to do if the agent would not respect the permission mode of req.
 func howToHold(req cli.Request) string {
 	choose := "Choose auto or bypass in /permissions"
 	if !req.Attended {

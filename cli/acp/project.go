@@ -19,11 +19,11 @@ import (
 // contains such settings.
 type Project struct {
 	Files []string          `toml:"files"` // paths of the settings; see cli.ProjectReader
-	Env   map[string]string `toml:"env"`   // environment variables that make the agent ignore the settings
-	Args  []string          `toml:"args"`  // arguments that make the agent ignore the settings
-	// Meta is a JSON object for the field _meta of a session. It makes the agent ignore the settings. "{dir}" in a text
-	// stands for the working directory. ductor sends Meta even if the project has no settings, because the agent itself
-	// may create settings files during the session.
+	Env   map[string]string `toml:"env"`   // environment variables that make the agent ignore the settings in Files
+	Args  []string          `toml:"args"`  // arguments that make the agent ignore the settings in Files
+	// Meta is a JSON object for the field _meta of a session. The object makes the agent ignore the settings in
+	// Files. "{dir}" in a text stands for the working directory. ductor sends Meta even if the project has no settings,
+	// because the agent itself may create settings files during the session.
 	Meta string `toml:"meta"`
 }
 

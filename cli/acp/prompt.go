@@ -127,7 +127,8 @@ func (s *session) Commands(context.Context) ([]cli.AgentCommand, error) {
 	return slices.Clone(s.offersNow().commands), nil
 }
 
-// wordJoiner is an invisible character. Agents do not remove it, because it is not white space.
+// wordJoiner is an invisible character that AsText puts before a prompt. Agents do not trim this character, because it
+// is not white space.
 const wordJoiner = "\u2060"
 
 // AsText prevents the agent from treating a prompt as a command. If the prompt starts with a character in marks, AsText

@@ -75,7 +75,7 @@ type message struct {
 }
 
 // piece returns the part of text that the agent has not sent before, and the message's key for turn.Emitter. id is the
-// agent's ID of the message. After a tool, piece returns a new key, even for the same ID.
+// ID that the agent gave the message. After a tool, piece returns a new key, even for the same ID.
 func (m *message) piece(id, text string, now time.Time) (key, news string) {
 	if m.parted {
 		m.parted, m.repeats = false, repeats{}
@@ -85,8 +85,8 @@ func (m *message) piece(id, text string, now time.Time) (key, news string) {
 	return m.key, m.fresh(text, now)
 }
 
-// held returns heldBack and the message's key. The caller calls held at the end of the message: no more text will
-// complete the repetition, so users must see heldBack.
+// held returns the text in heldBack, and the message's key. The caller calls held at the end of the message. The text
+// is then no repetition, so users must see it.
 func (m *message) held() (key, text string) {
 	text = m.heldBack
 	m.repeats = repeats{}
@@ -103,8 +103,9 @@ type repeats struct {
 	heldBack string    // text that is held back, because it may be a repetition
 }
 
-// repeatPause is the shortest pause after which text may be a repetition. Gemini and Qwen Code wait one second before
-// they query the model again. The limit is lower because the pause can appear shorter to ductor.
+// repeatPause is the shortest pause of an agent after which its next text may be a repetition. Gemini and Qwen Code wait
+// one second before they query the model again. repeatPause is shorter, because ductor may receive the text before the
+// pause with a delay.
 const repeatPause = 700 * time.Millisecond
 
 // fresh returns the part of text that is not a repetition. It holds back text that may be the start of a repetition
@@ -112,7 +113,7 @@ const repeatPause = 700 * time.Millisecond
 func (r *repeats) fresh(text string, now time.Time) string {
 	if len(r.sent) > 0 && now.Sub(r.last) >= repeatPause {
 		r.paused = true
-		if begins(text, string(r.sent)) { // a new repetition starts; heldBack is from one that broke off
+		if begins(text, string(r.sent)) { // the message starts again, so the repetition in heldBack broke off
 			r.heldBack = ""
 		}
 	}
@@ -216,7 +217,7 @@ func (r *reporter) endTool(t *tool, status string) {
 	r.out.ToolEnd(end)
 }
 
-// deny emits that a tool was denied, and records the reason for the turn's result.
+// deny emits the end of a tool that was denied, and adds the denial to the turn's result.
 func (r *reporter) deny(t *tool, why string) {
 	r.showTool(t)
 	r.denials = append(r.denials, cli.Denial{Tool: t.shown.Name, Title: t.shown.Title, Reason: why})

@@ -20,8 +20,8 @@ type served struct {
 	change   *cli.FileChanged
 }
 
-// servedPrefix is the prefix of the IDs of certain tools in events. If the agent makes a request outside of a tool
-// call, users see the request as a tool with such an ID.
+// servedPrefix is the prefix of the ID that events use for a request that belongs to no tool call of the agent. Users
+// see such a request as a separate tool.
 const servedPrefix = "served-"
 
 // newWorkspace returns the workspace through which the agent of a session uses files and commands.
@@ -36,7 +36,7 @@ func (s *session) newWorkspace(req cli.Request) *workspace.Workspace {
 	})
 }
 
-// noteServed reports a request that ductor performed for the agent, with its result, to the running turn.
+// noteServed passes a request that ductor performed for the agent, with its result or error, to the running turn.
 func (s *session) noteServed(m rpc.Message, result any, err error) {
 	path, line := workspace.Subject(m.Params)
 	n := served{end: &cli.ToolEnded{}}
@@ -65,8 +65,8 @@ func (s *session) noteServed(m rpc.Message, result any, err error) {
 	s.deliver(news{served: &n}, 0, 0)
 }
 
-// lostEnd returns the error for a request that the previous process of ductor received. If the request started a
-// command, the error says that the command's result is unknown. For a file access, lostEnd returns nil.
+// lostEnd returns the error with which users see a request that the previous process of ductor received. For a command,
+// the error says that the result is unknown. For a file access, lostEnd returns nil.
 func lostEnd(method string) error {
 	if method == workspace.MethodRun {
 		return errors.New(cli.ToolUntold)
@@ -75,7 +75,7 @@ func lostEnd(method string) error {
 }
 
 type command struct {
-	tool *tool          // tool call that needs the command; nil if it is not yet known
+	tool *tool          // the agent's tool call for which ductor runs the command; nil if not yet known
 	end  *cli.ToolEnded // nil while the command runs
 }
 

@@ -46,7 +46,7 @@ type session struct {
 	past   past
 }
 
-// past is state from the earlier turns of a session.
+// past contains data from the earlier turns of a session.
 type past struct {
 	instructed string // system prompts that the session already contains
 	absent     bool   // whether the user was warned about tool servers that the agent cannot reach
@@ -117,7 +117,7 @@ func (s *session) Failure(err error) *cli.Failure { return s.options().failure(e
 
 // Open creates or loads the session.
 func (s *session) Open(ctx context.Context, req cli.Request) error {
-	o := s.options() // includes the quirks of the process's program
+	o := s.options()
 	if err := cmp.Or(o.checkProject(req), s.process.checkShown(req, s.shown)); err != nil {
 		return err
 	}
@@ -291,7 +291,7 @@ func (s *session) observe(u *update) bool {
 	case u.Kind == updateInfo && u.titled:
 		s.offers.title = cli.OneLine(u.Title, maxLabel)
 	case u.Kind == updateMessage && isModeNotice != nil && isModeNotice(u.Content.Text()):
-		// The model may also write such a text. So it is unknown whether the agent has changed its mode.
+		// The model may also write such a text. So ductor no longer knows in which mode the agent is.
 		s.offers.mode.current = ""
 		return true
 	case u.Kind == updateOffers:

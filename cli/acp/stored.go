@@ -58,7 +58,7 @@ func (p *Provider) StoredSessions(ctx context.Context, dir string) ([]cli.Stored
 		return nil, err
 	}
 	var all []cli.StoredSession
-	if err = proc.options().checkProject(req); err == nil { // the program may be another agent than the configured one
+	if err = proc.options().checkProject(req); err == nil { // the program may report an agent other than configured
 		all, err = proc.sessionsOf(ctx, dir)
 	}
 	return all, errors.Join(err, proc.Leave(context.WithoutCancel(ctx), shared.Unused))

@@ -281,7 +281,7 @@ func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
 	switch cut := t.Loop.Cut() && !replaced; {
 	case cut && (t.reporter.ran || t.reply == nil && t.PromptState() != shared.PromptFailed):
 		return shared.PhaseSpent, shared.EndLeftovers
-	// A resumed turn is the last one in its session, because ductor does not know the session's options.
+	// No turn can follow a resumed turn in the same process, because ductor does not know the options of the session.
 	case cut, t.reply == nil, t.Adopted != nil:
 		return shared.PhaseSpent, shared.EndOver
 	}
@@ -321,7 +321,7 @@ func (t *liveTurn) Result(end turn.End) cli.Result {
 	}
 	switch {
 	case before == nil || now == nil:
-	case *now < *before: // the agent started to count from zero again
+	case *now < *before: // the agent counts from zero again, so all of the cost belongs to this turn
 		r.Consumed.CostUSD = *now
 	default:
 		r.Consumed.CostUSD = *now - *before
@@ -338,7 +338,7 @@ func (t *liveTurn) remember(r cli.Result) {
 	case !t.s.options().quirks.Forgets:
 	case t.reply != nil && (t.Loop.Cut() && !t.inTool || !t.Loop.Cut() && r.Err != nil && !t.reporter.ran):
 		t.s.mu.Lock()
-		t.s.past.instructed = "" // the agent removed the instructions together with the prompt
+		t.s.past.instructed = "" // the agent removed the instructions with the prompt, so send them again
 		t.s.mu.Unlock()
 	case t.reply != nil, t.reporter.ran, t.Out.Answer() != "":
 		t.Out.Accepted()

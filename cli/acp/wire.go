@@ -74,7 +74,7 @@ type initialized struct {
 // sessionParams are the parameters of requests that concern a session or a log-in.
 type sessionParams struct {
 	SessionID string           `json:"sessionId,omitempty"`
-	Dir       string           `json:"cwd,omitempty"` // Dir and the next three fields create or load a session
+	Dir       string           `json:"cwd,omitempty"` // Dir, Dirs, MCP and Meta are for creating or loading a session
 	Dirs      []string         `json:"additionalDirectories,omitempty"`
 	MCP       []any            `json:"mcpServers,omitzero"` // mcpServer or httpServer; nil if no session is created
 	Meta      any              `json:"_meta,omitempty"`
@@ -220,7 +220,8 @@ func selected(option string) askResult { return askResult{Outcome: outcome{"sele
 
 func cancelled() askResult { return askResult{Outcome: outcome{Outcome: "cancelled"}} }
 
-// overParams identifies a request that the agent withdrew, or a visit to a web page that has ended.
+// overParams identifies a request of the agent that needs no answer any more. Either the agent withdrew the request
+// (RequestID), or the request asked the user to visit a web page and the visit has ended (VisitID).
 type overParams struct {
 	RequestID json.RawMessage `json:"requestId"`
 	VisitID   string          `json:"elicitationId"`

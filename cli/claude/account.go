@@ -146,7 +146,8 @@ func (m wireModel) model() cli.Model {
 	return model
 }
 
-// initialize starts a process, requests the initReply and ends the process. Errors are *cli.Failure.
+// initialize starts a process, sends it an initialize request, ends the process and returns the reply. Errors are
+// *cli.Failure.
 func (p *Provider) initialize(ctx context.Context) (initReply, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()

@@ -178,7 +178,7 @@ func (p Permission) Asked() cli.Event {
 	return t.approval("", r, p.Input)
 }
 
-// Answer returns the output of the hook that contains a user's decision.
+// Answer encodes a user's decision as the output of Claude's PermissionRequest hook.
 func (p Permission) Answer(d cli.Decision) json.RawMessage {
 	decision := map[string]any{"behavior": "deny", "message": d.Reason}
 	switch questions := questionsOf(p.request()); {

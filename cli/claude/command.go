@@ -60,7 +60,8 @@ func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 // The flag --add-dir makes Claude read the project's memory files, such as CLAUDE.md; see projectVars.
 func projectFlags(req cli.Request) []string {
 	var args []string
-	if req.Project == cli.WithoutProject || len(req.Tools.Only) > 0 { // the flag --tools does not exclude MCP servers
+	// A list of permitted tools also needs this flag, because the flag --tools excludes only built-in tools.
+	if req.Project == cli.WithoutProject || len(req.Tools.Only) > 0 {
 		args = append(args, "--strict-mcp-config")
 	}
 	if req.Project == cli.WithProject {

@@ -41,10 +41,10 @@ func (s settings) decideNothing(mode cli.PermissionMode) error {
 	return nil
 }
 
-// fixShellDir changes s so that Claude runs every command in the session's directory. Without this change, Claude
-// starts a command in the directory in which the previous command ended, for example after "cd sub". Users and rules do
-// not see this directory. fixShellDir sets the variable in the settings, because these override the settings of the
-// user and of the project.
+// fixShellDir makes Claude run every command in the session's directory. By default, Claude starts a command in the
+// directory in which the previous command ended, for example after "cd sub". Users and rules do not see that directory.
+//
+// fixShellDir sets an environment variable in s, because s overrides the settings of the user and of the project.
 func (s settings) fixShellDir() error {
 	env, err := s.part("env")
 	if err == nil {

@@ -41,8 +41,9 @@ func LoginVars() []string {
 	}
 }
 
-// atHome returns env for a session whose own home directory is home. It removes all variables that refer to settings of
-// the user who runs ductor. owner is the home directory of that user, where Claude still finds the log-in.
+// atHome adapts env to a session with its own home directory. It removes the variables that refer to settings of the
+// user who runs ductor. owner is that user's home directory. If owner is not empty, atHome sets a variable with which
+// Claude uses that user's log-in. If home is empty, atHome returns env unchanged.
 func atHome(home, owner string, env []string) []string {
 	if home == "" {
 		return env
@@ -64,8 +65,9 @@ func configDir(env []string, home string) string {
 	return cmp.Or(cli.Variable(env, "CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude"))
 }
 
-// reaches reports whether Claude would find skills, commands or similar files in owner, the home directory of the user
-// who runs ductor. Claude searches dir and the directories above it.
+// reaches reports whether Claude would find skills, commands or similar files in owner, which is the home directory of
+// the user who runs ductor. Claude searches its working directory dir and the parents of dir, up to the top of the Git
+// repository.
 func reaches(dir, owner string) bool {
 	dir, owner = cli.RealPath(dir), cli.RealPath(owner)
 	if dir == owner {
@@ -115,8 +117,8 @@ func ownState(userState []byte) ([]byte, error) {
 }
 
 // ownSettings returns the settings.json for a session's own home directory. userSettings is the settings.json of the
-// user who runs ductor. ownSettings copies from it what the log-in needs, but no hooks, plugins and permissions. It
-// also excludes the memory files in the directories owner and dir.
+// user who runs ductor. ownSettings copies only the model and the settings for the log-in, but for example no hooks,
+// plugins or permissions. The result also makes Claude ignore the memory files in owner and dir.
 func ownSettings(owner, dir string, userSettings []byte) ([]byte, error) {
 	settings := picked(userSettings,
 		"apiKeyHelper", "forceLoginMethod", "awsAuthRefresh", "awsCredentialExport", "model")

@@ -56,7 +56,7 @@ type liveRun struct {
 	mem     *memory
 	idle    *idler
 	asked   openRequests
-	hasRest atomic.Bool // ductor ended the last turn, and Claude may still work on it
+	hasRest atomic.Bool // whether Claude may still work on the last turn, although ductor ended the turn
 }
 
 var (
@@ -269,8 +269,8 @@ type idler struct {
 	failed  *cli.Failure
 }
 
-// line handles one line of output between ductor's turns. If a turn of Claude is still running when ductor starts a
-// turn, line also handles the rest of Claude's turn.
+// line handles one line of output while no turn of ductor is running. If Claude has started a turn itself, line handles
+// all output of that turn, even if ductor starts a turn meanwhile.
 func (i *idler) line(raw []byte) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -285,7 +285,7 @@ func (i *idler) line(raw []byte) {
 	if i.parser == nil {
 		em := turn.NewEmitter(agent, i.session.provider.opts.Now, i.session.watch(func(cli.Event) {}))
 		i.parser = newParser(em, i.run.mem, i.dir)
-		i.parser.phase = accepted // Claude started this turn, so no prompt must be accepted first
+		i.parser.phase = accepted // Claude started this turn itself, so there is no prompt for Claude to accept
 	}
 	reply, over := i.parser.take(l)
 	i.session.send(i.run, reply)
@@ -313,7 +313,8 @@ func (i *idler) finish() {
 		Text: p.flow.em.Answer(), Model: p.outcome.Model, Consumed: p.outcome.Consumed, Task: p.task,
 	}
 	p.flow.em.Finish(p.outcome)
-	if i.run.hasRest.Load() { // ductor has already reported the Result of this turn; only the cost is new
+	// If Claude has finished a turn that ductor had ended early, users already have the Result. Report only the cost.
+	if i.run.hasRest.Load() {
 		result.Text, result.Task = "", ""
 	}
 	if hand := i.session.background(); hand != nil {

@@ -198,7 +198,7 @@ const (
 	toolTaskGet    = "TaskGet"
 )
 
-// keepsPlan reports whether a tool only changes the plan. Users see the changed plan, but not the tool.
+// keepsPlan reports whether a tool only reads or changes the plan. Users see the plan instead of such a tool.
 func keepsPlan(tool string) bool {
 	return slices.Contains([]string{toolTodos, toolTaskCreate, toolTaskUpdate, toolTaskList, toolTaskGet}, tool)
 }

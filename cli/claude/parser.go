@@ -75,7 +75,7 @@ func (p *parser) take(l *line) (reply []byte, over bool) {
 	return reply, p.phase.over()
 }
 
-// begins reports whether a line belongs to a running turn. Claude also prints some kinds of lines between turns.
+// begins reports whether a line shows that a turn is running. Claude prints lines of other kinds between turns, too.
 func begins(l *line) bool {
 	return l.Type == "system" && l.Subtype == "init" || l.Type == "assistant" || l.Type == "stream_event"
 }
@@ -113,7 +113,7 @@ func (p *parser) dispatch(l *line) (reply []byte) {
 	return nil
 }
 
-// abandon ends the turn for ductor, although Claude continues to work on it.
+// abandon ends ductor's turn with the given outcome, although Claude continues to work.
 func (p *parser) abandon(outcome cli.Result) { p.phase, p.outcome = abandoned, outcome }
 
 // echoed handles Claude's confirmation that it has accepted the message with this ID.
@@ -305,7 +305,8 @@ func callDigest(id cli.ToolID) string { return cli.Digest(id)[:12] }
 // result handles a result line. The line does not end ductor's turn if it belongs to a turn that Claude started itself,
 // or if Claude has not read all messages that were added to the turn.
 func (p *parser) result(l *line) {
-	if !l.IsError || l.NumTurns > 0 { // if Claude could not resume the session, the line contains another ID
+	// If Claude could not resume the session, it prints an error without turns. The session ID in that line is wrong.
+	if !l.IsError || l.NumTurns > 0 {
 		p.name(l)
 	}
 	r := p.outcomeOf(l)
@@ -325,9 +326,9 @@ func (p *parser) result(l *line) {
 	}
 }
 
-// ours reports whether a result line ends the turn that ductor started. The line's field origin is empty or "human" if
-// a prompt started the turn, and has another value if Claude started the turn itself. If Claude accepted ductor's
-// prompt during a turn that Claude started itself, the result line ends both turns.
+// ours reports whether a result line ends the turn that ductor started. If a prompt started Claude's turn, the field
+// origin of the line is missing, or its kind is empty or "human". Other kinds mean that Claude started the turn itself.
+// Such a line also ends ductor's turn if Claude accepted ductor's prompt meanwhile.
 func (p *parser) ours(l *line) bool {
 	if l.Origin == nil || l.Origin.Kind == "" || l.Origin.Kind == "human" {
 		return true

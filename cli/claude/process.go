@@ -7,13 +7,12 @@ import (
 	"ductor/cli"
 )
 
-// process is a Claude process. Its field mark is the stored start of its latest turn; updateNote changes the note of
-// this mark. The caller must stop the process or detach from it.
+// process is a Claude process. The caller must stop the process or detach from it.
 type process struct {
 	cli.Process
 
 	mu   sync.Mutex
-	mark cli.Mark
+	mark cli.Mark // the last mark that Begin stored; updateNote replaces its note
 }
 
 func (p *process) Begin(ctx context.Context, m cli.Mark) error {
@@ -22,7 +21,7 @@ func (p *process) Begin(ctx context.Context, m cli.Mark) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.mark = m // for updateNote
+	p.mark = m
 	return nil
 }
 

@@ -98,8 +98,8 @@ func promptOf(req cli.Request) string {
 	return promptText(req.Prompt)
 }
 
-// hasMention reports whether Claude may read the name of a file in the prompt. The message then ends with the block
-// cli.EndOfMessage; see cli.HasMention.
+// hasMention reports whether Claude might interpret a part of the prompt as the name of a file. If so, userLine puts
+// the block cli.EndOfMessage after the prompt; see cli.HasMention.
 func hasMention(req cli.Request) bool {
 	return req.Task == cli.TaskPrompt && cli.HasMention(req.Prompt)
 }

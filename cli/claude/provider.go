@@ -88,10 +88,9 @@ var (
 	_ cli.ToolHolder = (*Provider)(nil)
 )
 
-// CannotHold implements cli.ToolHolder. Claude's list of permitted tools does not cover tools of MCP servers. If a
-// request permits only some tools, ductor therefore starts Claude with --strict-mcp-config, so that Claude has only the
-// servers in req.Servers. Claude then lacks a permitted server that is not in req.Servers, so CannotHold returns a
-// reason.
+// CannotHold implements cli.ToolHolder. If a request permits only some tools, ductor starts Claude with
+// --strict-mcp-config; see projectFlags. Claude then has only the MCP servers in req.Servers. CannotHold returns a
+// reason if the request permits the tools of another server.
 func (*Provider) CannotHold(req cli.Request) string {
 	servers, _ := cli.Servers(req.Tools.Only)
 	for _, name := range servers {
@@ -132,12 +131,12 @@ func (p *Provider) ProjectFiles() []string {
 	}
 }
 
-// arguments returns the command line for req. If the session has its own home directory, Claude must not find the
-// skills, commands and agents of the user who runs ductor. Claude would find them in a working directory below that
-// user's home directory.
+// arguments returns the command line for req. A session with its own home directory must not use the skills, commands
+// and agents of the user who runs ductor. Claude also searches the parents of the working directory, and would find
+// these files if the working directory is below that user's home directory.
 //
-// In such a directory, arguments therefore adds a flag. With the flag, Claude reads settings, skills, commands and
-// agents only from the session's home directory, and not even from the working directory.
+// In this case, arguments adds a flag that makes Claude read settings, skills, commands and agents only from the
+// session's home directory. Claude then also ignores those in the working directory.
 func (p *Provider) arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	args, err := arguments(f, req, files)
 	if req.Home != "" && p.opts.OwnerHome != "" && reaches(req.Dir, p.opts.OwnerHome) {
@@ -175,7 +174,7 @@ func (p *Provider) settingOf(f format, req cli.Request) setting {
 	}
 	args, err := p.arguments(f, bare, promptFiles{})
 	if err != nil {
-		args = []string{err.Error()} // no running process has these arguments, so none can serve req
+		args = []string{err.Error()} // no running process has an error as its arguments, so none fits req
 	}
 	replace, add := ownPrompts(req)
 	env := p.environment(bare)

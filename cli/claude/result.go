@@ -101,7 +101,8 @@ func resultFailure(r resultFields, subtype string, t trouble) *cli.Failure {
 		return &cli.Failure{Agent: agent, Kind: cli.UnknownFailure, Reason: "the turn was interrupted"}
 	}
 	f := &cli.Failure{Agent: agent, Kind: failureKind(r, subtype, t), Reason: failureReason(r)}
-	if cli.InnerMessage(r.Result) != r.Result { // f.Reason is only a part of Claude's text
+	// The reason contains only the message in the API's JSON. Keep the whole text as the detail.
+	if cli.InnerMessage(r.Result) != r.Result {
 		f.Detail = cli.Shorten(r.Result, 2000)
 	}
 	if f.Kind == cli.LimitReached {

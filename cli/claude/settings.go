@@ -11,9 +11,10 @@ import (
 // setting describes how a process was started. A process can serve a request only if its setting fits; see the method
 // fits. A setting is stored with the process as a line of JSON. It contains no secrets.
 type setting struct {
-	// Digest covers the arguments, system prompts, environment and working directory, but not the settings in Turn.
+	// Digest is a hash of the arguments, system prompts, environment and working directory. It does not cover the
+	// settings in the field Turn.
 	Digest string `json:"d"`
-	// Begin is a digest of the ID of the resumed session.
+	// Begin is a hash of the ID of the session that the process was started to resume.
 	Begin  string       `json:"b"`
 	Turn   turnSettings `json:"m"`
 	Format format       `json:"f"`
@@ -41,7 +42,7 @@ func (s setting) fits(current turnSettings, want setting) bool {
 // turnSettings are the settings that the protocol can change between two turns of a process.
 type turnSettings struct {
 	Model      cli.ModelID `json:"m,omitempty"` // requested model; empty means Claude's default
-	Permission string      `json:"p,omitempty"` // Claude's name of the permission mode
+	Permission string      `json:"p,omitempty"` // Claude's name for the permission mode
 	Effort     cli.Effort  `json:"e,omitempty"`
 }
 
@@ -84,9 +85,9 @@ const (
 // change is a request that changes one of the turn settings of a process.
 type change struct {
 	id   string
-	line []byte
-	kind cli.FailureKind // kind of the turn's failure, if Claude rejects the change
-	what string
+	line []byte          // the request
+	kind cli.FailureKind // kind of the turn's failure if Claude rejects the request
+	what string          // names the new setting in that failure
 }
 
 // changes returns the requests that change m to want.

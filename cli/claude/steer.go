@@ -177,8 +177,9 @@ func (s *live) SetPermission(ctx context.Context, mode cli.PermissionMode) error
 	if err != nil {
 		return err
 	}
+	// The turn sets its own permission mode before it sends its prompt. Wait until the prompt is sent.
 	select {
-	case <-t.open.asked: // ductor has sent the prompt; until then, the turn itself sets the permission mode
+	case <-t.open.asked:
 	case <-t.gone:
 		return cli.ErrNoTurn
 	case <-ctx.Done():

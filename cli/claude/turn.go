@@ -77,7 +77,7 @@ func (s *live) newTurn(ctx context.Context, em *turn.Emitter, req cli.Request, l
 	} else {
 		t.run, t.open.id = left.run, left.note.sent.promptOf(req.Turn)
 	}
-	t.run.idle.mu.Lock() // the note contains fields that this mutex guards
+	t.run.idle.mu.Lock() // guards run.mem, which noteOf reads
 	defer t.run.idle.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,8 +207,8 @@ func (t *liveTurn) finish(end turn.End) {
 	}
 }
 
-// mustStop makes the turn accept no more messages. It reports whether Claude may continue to work on the turn, so that
-// ductor must stop the process.
+// mustStop makes the turn accept no more messages. It reports whether ductor must stop the process, because Claude may
+// still work on the turn.
 func (t *liveTurn) mustStop() bool { return t.p.steers.Close() || t.p.phase == abandoned }
 
 func (t *liveTurn) result(end turn.End) cli.Result {
@@ -241,10 +241,10 @@ func turnResult(stream *turn.Stream, end turn.End, p *parser) cli.Result {
 type step int
 
 const (
-	catchingUp step = iota // it is unknown what ductor sent before the restart
-	waiting                // nothing was sent, because Claude may be busy
+	catchingUp step = iota // after a restart: ductor does not know yet what its previous process sent
+	waiting                // ductor has sent nothing yet, because Claude may still work on another turn
 	changing               // Claude has not yet confirmed the new settings
-	sent                   // ductor sends nothing more: the prompt is queued, or could not be encoded
+	sent                   // ductor has passed the prompt to the stream, or failed to encode it
 )
 
 // opening is the start of a turn. It changes Claude's settings, waits for the confirmation and sends the prompt. Only
@@ -345,11 +345,12 @@ type leftTurn struct {
 	inputEnd int64 // bytes of input that were written to the process
 }
 
-// unsent reports whether the previous process of ductor was stopped before it wrote the message l.note.sent.Sending.
+// unsent reports whether the previous process of ductor ended before it wrote the message with the ID in
+// note.sent.Sending.
 func (l *leftTurn) unsent() bool { return l.note.sent.Sending != "" && l.inputEnd <= l.mark.Input }
 
-// sent reports whether the previous process of ductor wrote at least a part of the prompt. It wrote the changes of
-// settings before the prompt.
+// sent reports whether the previous process of ductor wrote at least a part of the prompt. In the input, the changes of
+// settings precede the prompt.
 func (l *leftTurn) sent(changes []change) bool {
 	before := l.mark.Input
 	for _, c := range changes {
@@ -361,8 +362,9 @@ func (l *leftTurn) sent(changes []change) bool {
 // atOnce is the maximum length of a line that ductor writes completely or not at all.
 const atOnce = 1 << 20
 
-// cutOff returns the rest of a prompt that was written only partly. It returns nil if the prompt was written completely
-// or not at all. ductor may send a complete prompt again, because Claude recognizes its ID.
+// cutOff returns the missing part of a prompt that the previous process of ductor wrote only in part. It returns nil if
+// the previous process wrote the whole prompt or nothing. The caller may then send the whole prompt, because Claude
+// ignores a prompt whose ID it knows.
 func (l *leftTurn) cutOff(changes []change, prompt []byte) []byte {
 	if l == nil || len(prompt) <= atOnce {
 		return nil

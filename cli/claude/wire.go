@@ -26,7 +26,7 @@ type line struct {
 	Parent string `json:"parent_tool_use_id"`
 
 	Event     *streamEvent `json:"event"`            // only in stream_event lines
-	Abandoned *struct{}    `json:"abandoned_blocks"` // only in message_stop events, if Claude streams the message again
+	Abandoned *struct{}    `json:"abandoned_blocks"` // only in message_stop events; set if Claude repeats the message
 
 	Message    *message        `json:"message"` // only in assistant and user lines
 	ToolResult json.RawMessage `json:"tool_use_result"`
@@ -279,8 +279,8 @@ const (
 	pieceEnd     = `"}`
 )
 
-// piece decodes raw into d if raw has the layout above. A text inside raw cannot imitate the layout, because its quotes
-// are escaped.
+// piece decodes raw into d if raw consists of the constants above with values between them. A value cannot contain one
+// of these constants, because quotes in values are escaped.
 func (d *decoder) piece(raw []byte) bool {
 	rest, ok := bytes.CutPrefix(raw, []byte(pieceHead))
 	if !ok {

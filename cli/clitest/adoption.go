@@ -141,7 +141,7 @@ func playAdoptText(s *stage) {
 	s.askedOnce(second, session, late.result.AgentSessionID)
 }
 
-// askedOnce checks that the prompt with the word "windmill" is exactly once in the agent's session.
+// askedOnce checks that the agent's session contains the prompt with the word "windmill" exactly once.
 func (s *stage) askedOnce(d *ductor, session cli.Session, id cli.AgentSessionID) {
 	s.t.Helper()
 	req := s.ask(s.script.Recall)
@@ -242,8 +242,8 @@ func playAdoptEnded(s *stage) {
 	g.ran(s, 1)
 }
 
-// awaitQuiet waits until the turn has probably ended: the program has ended, or has printed nothing for a while. If the
-// turn takes longer, the case passes nevertheless, but tests less.
+// awaitQuiet waits until the program has ended, or has printed nothing for a while, so that the turn has probably
+// ended. If this takes too long, awaitQuiet returns anyway; the test then passes, but tests less.
 func (s *stage) awaitQuiet(d *ductor) {
 	s.t.Helper()
 	const still = 250 * time.Millisecond

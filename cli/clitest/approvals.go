@@ -87,8 +87,8 @@ var Protocol = []string{
 	"copilot sessionId", "copilot requestId", "copilot actions", "copilot recommendedAction",
 }
 
-// Hidden returns the fields that a provider hides by mistake. A user does not see a field with the weight
-// cli.LabelField. Only fields in Protocol, empty fields and the working directory may have this weight.
+// Hidden returns the fields of a request that a provider wrongly hides from users. A field is hidden if its weight is
+// cli.LabelField. Only fields in Protocol, empty fields and the working directory may be hidden.
 func Hidden(agent string, a cli.ApprovalAsked, dir string) (hidden []string) {
 	for _, f := range a.Fields {
 		name := agent + " " + index.ReplaceAllString(f.Name, "")

@@ -42,11 +42,11 @@ func RecordFlag() *bool {
 // chat shows of each agent" in docs/agents.md.
 type cell struct {
 	name    string
-	prompts []string // prompts of the turns in one session; empty if the agent does not support the situation
+	prompts []string // one prompt for each turn of the session; empty if the agent does not support the cell
 	mode    cli.PermissionMode
 	deny    bool
 	abortAt func(cli.Event) bool // reports whether the user aborts the last turn at this event
-	abortIn time.Duration        // time between an approval and the user's abort of the last turn
+	abortIn time.Duration        // time from an answer to an approval until the user aborts the turn; 0 if never
 	picture bool
 	compact bool // the last turn shortens the context
 	again   bool // before the last turn, ductor closes the session and resumes it in a new process
@@ -97,7 +97,7 @@ func cells(agent, dir string) []cell {
 			again: true},
 	}
 	switch agent {
-	// All agents except these three retry such an error for minutes.
+	// The other agents retry these errors of the API for minutes.
 	case "claude", "codex", "copilot":
 		for _, status := range []string{"429", "500", "529"} {
 			all = append(all, cell{name: status, prompts: say(`[[error %s times=60]]`, status)})
@@ -149,8 +149,8 @@ func (h CellHarness) record(t *testing.T, c cell, path, picture string) {
 	must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(tape.String()), 0o600)))
 }
 
-// play runs the turns of a situation, answers the agent's requests, and returns the events as text. killAgent kills a
-// real agent; it is nil for a recording.
+// play runs the turns of the cell, answers the agent's requests, and returns the events as text. killAgent kills a real
+// agent; it is nil if p replays a recording.
 func (c cell) play(t *testing.T, p cli.Provider, dir, picture string, killAgent func()) string {
 	t.Helper()
 	rec := &Recorder{}

@@ -29,7 +29,7 @@ func Violations(events []cli.Event) []string {
 
 type contract struct {
 	found    []string
-	tools    map[cli.ToolID]bool // whether each tool is open
+	tools    map[cli.ToolID]bool // true from ToolStarted until ToolEnded
 	answer   cli.Answer
 	named    cli.SessionStarted
 	results  int

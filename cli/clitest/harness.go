@@ -8,14 +8,14 @@ import (
 	"ductor/cli"
 )
 
-// Harness describes a provider in one mode for Conformance.
+// Harness describes a provider that Conformance tests in one mode.
 type Harness struct {
 	Mode cli.Mode
 	// New returns a provider whose agent has its own home, and a template for requests. The template contains Dir, and
 	// settings with which the agent runs shell commands without asking. The suite sets Prompt, Env and Resume.
 	New func(t *testing.T) (cli.Provider, cli.Request)
-	// Over returns a provider like p, with the same agent and home, that uses the launcher l. The suite needs it to
-	// simulate a restart of ductor, which gets a new launcher for the same directory of runs.
+	// Over returns a provider that differs from p only in the launcher, which is l. The suite calls Over to simulate a
+	// restart of ductor: the new process of ductor has a new launcher for the same directory of runs.
 	Over func(p cli.Provider, l cli.Launcher) cli.Provider
 	// Grace returns a provider like p with another Timing.Grace. If it is nil, the suite leaves the grace as it is.
 	Grace  func(p cli.Provider, grace time.Duration) cli.Provider
@@ -34,7 +34,7 @@ type Harness struct {
 // Cannot maps a case to the reason why the agent does not support it.
 type Cannot map[Case]string
 
-// Leave records that the agent does not support these cases, all for the same reason.
+// Leave excludes cases that the agent does not support, all for the same reason.
 func (c Cannot) Leave(reason string, cases ...Case) {
 	for _, name := range cases {
 		c[name] = reason
@@ -49,7 +49,7 @@ type Script struct {
 	Think    func(text string) string    // the agent reasons with this text
 	Run      func(command string) string // the agent runs a shell command with its shell tool
 	LongLine string                      // the agent prints a valid line of more than a megabyte
-	Error    string                      // the model's API returns an error
+	Error    string                      // makes the model's API return an error
 	// ErrorKind is the failure that Error must cause. Empty means any failure.
 	ErrorKind  cli.FailureKind
 	Hang       string // the agent stops printing

@@ -8,9 +8,8 @@ import (
 	"ductor/cli"
 )
 
-// OwnHomeEnvironment tests the function with which a provider computes an agent's environment. The parameter
-// environment is this function. Its arguments are the environment of ductor's owner, the names of the variables that
-// the configuration allows, and the request.
+// OwnHomeEnvironment tests a provider's function environment, which returns the environment of an agent. Its arguments
+// are the environment of ductor's owner, the names of the variables that the configuration allows, and the request.
 //
 // If a session has its own home, no variable may contain a path in the owner's home, except the entries in kept. In the
 // owner's environment, HOME and the variables in vars contain such a path.

@@ -15,19 +15,20 @@ import (
 	"ductor/cli/host"
 )
 
-// Isolated describes a provider, and private data in the home of ductor's owner. A session must not see the data if it
-// has a home directory of its own.
+// Isolated describes the provider that OwnHomes tests, and private data in the home of ductor's owner. A session with
+// its own home directory must not see this data.
 type Isolated struct {
 	Provider cli.Provider
 	Mode     cli.Mode
 	Owner    string // home directory of ductor's owner
 	Dir      string // working directory of sessions, below Owner
 	Seeds    []cli.HomeSeed
-	// Words are private texts that reach the model, from memory files, skills and the like. Programs are files that the
-	// owner's MCP servers and hooks create when they start.
+	// Words are texts from the owner's memory files, skills and the like. The model receives them if a session uses the
+	// owner's home. Programs are paths of files that the owner's MCP servers and hooks create when these servers and
+	// hooks start.
 	Words, Programs []string
-	// Kept are texts from files in the working directory. They reach the model whether a session uses the owner's home
-	// or has a home of its own.
+	// Kept are texts from files in the working directory. The model must receive them in every session, even if the
+	// session has its own home.
 	Kept []string
 	// Asked returns everything that was sent to the model so far.
 	Asked func() string
@@ -70,7 +71,7 @@ func OwnHomes(t *testing.T, in Isolated) {
 		t.Errorf("resumed in its home, session %s became %s and recalls %q", first.AgentSessionID, again.AgentSessionID,
 			again.Text)
 	}
-	in.stranger(patience, t, home("second"), first.AgentSessionID)
+	in.checkNotResumed(patience, t, home("second"), first.AgentSessionID)
 	asked := in.Asked()[len(shared):]
 	for _, word := range in.Words {
 		if strings.Contains(asked, word) {
@@ -122,8 +123,8 @@ func (in Isolated) converse(ctx context.Context, t *testing.T, home string, resu
 	return last
 }
 
-// stranger checks that a session does not exist in another home.
-func (in Isolated) stranger(ctx context.Context, t *testing.T, home string, id cli.AgentSessionID) {
+// checkNotResumed checks that a session cannot be resumed in another home.
+func (in Isolated) checkNotResumed(ctx context.Context, t *testing.T, home string, id cli.AgentSessionID) {
 	t.Helper()
 	req := cli.Request{Dir: in.Dir, Project: cli.WithProject, Home: home, Resume: id, Conversation: "homes",
 		Prompt: `[[history]]`}

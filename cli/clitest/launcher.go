@@ -24,8 +24,8 @@ type ClosingLauncher interface {
 // LauncherHarness describes an environment for LauncherConformance. The environment must have sh, cat, sleep, head, wc
 // and setsid.
 type LauncherHarness struct {
-	// Open returns a launcher, as a new process of ductor would create it for the environment. The previous launcher is
-	// closed by then.
+	// Open returns a launcher for the environment, as ductor creates one when it starts. The suite closes a launcher
+	// before it opens the next.
 	Open func(t *testing.T) ClosingLauncher
 	Dir  string   // an existing directory
 	Env  []string // an environment in which sh finds programs

@@ -29,7 +29,8 @@ func playLeft(s *launcherStage) {
 		Purpose: cli.Purpose{Agent: "fake", Mode: cli.Live, Conversation: "a", Setting: "s1"},
 	}
 	left := s.onlyLeft()
-	// The launcher may delete output before the mark, so the output may begin at any byte from 0 to 8.
+	// The mark is at offset 8. The launcher may delete output before the mark, so the output may begin at any byte up
+	// to 8.
 	if want.OutputBegin = left.OutputBegin; want.OutputBegin > 8 {
 		s.Errorf("its output begins at %d", left.OutputBegin)
 	}
@@ -105,9 +106,9 @@ func playSettled(s *launcherStage) {
 	for _, settled := range []bool{false, true} {
 		p := s.start(s.agent(`exec sleep 60`))
 		turn := cli.TurnID(fmt.Sprintf("settled %v", settled))
-		marks := []cli.TurnID{cli.BackgroundMark, turn} // the start of the turn deletes the first mark
+		marks := []cli.TurnID{cli.BackgroundMark, turn} // the mark of turn replaces BackgroundMark
 		if settled {
-			marks = append(marks, cli.BackgroundMark) // an empty Note means that the agent does no background work
+			marks = append(marks, cli.BackgroundMark) // without a Note, this mark means: no background work
 		}
 		for _, m := range marks {
 			must(s, p.Begin(s.Context(), cli.Mark{Turn: m}))

@@ -14,7 +14,7 @@ import (
 	"ductor/internal/runner"
 )
 
-// launcherStage is the fixture of a case of LauncherConformance.
+// launcherStage contains the launcher and the runs of one test case of LauncherConformance.
 type launcherStage struct {
 	*testing.T
 	h        LauncherHarness
@@ -54,7 +54,7 @@ func (s *launcherStage) sh(script string) cli.Command {
 	return cli.Command{Path: "sh", Args: []string{"-c", script}, Dir: s.h.Dir, Env: s.h.Env}
 }
 
-// agent returns a command whose run a later process of ductor can adopt.
+// agent returns a command like that of an agent: it has a Purpose, so the next process of ductor can adopt its run.
 func (s *launcherStage) agent(script string) cli.Command {
 	cmd := s.sh(script)
 	cmd.For = cli.Purpose{Agent: "fake", Mode: cli.Live, Conversation: "a", Setting: "s1"}

@@ -71,7 +71,7 @@ func (p *mutedProcess) Begin(ctx context.Context, m cli.Mark) error {
 type mutedInput struct {
 	io.WriteCloser
 	begun   chan struct{} // closed by Begin
-	forTurn bool          // the process serves one turn, for which Begin is never called
+	forTurn bool          // set for a process that serves a single turn; Begin is not called for such a process
 }
 
 func (i *mutedInput) muted() bool {

@@ -49,7 +49,7 @@ type Recorder struct {
 	used   bool
 }
 
-// Turn starts another turn. String omits turns without events.
+// Turn ends the current turn and starts another. A turn without events does not appear in the text.
 func (r *Recorder) Turn() {
 	r.flush()
 	r.turns++

@@ -34,8 +34,8 @@ func playReplaceTool(s *stage) {
 	}
 }
 
-// replaced aborts p because of the user's next message, and runs that message as a turn. In live mode, the same process
-// must answer it.
+// replaced simulates a user's message that replaces p: it aborts p, and runs the message as the next turn. In live
+// mode, the process of p must answer the message.
 func (s *stage) replaced(session cli.Session, p *playing) {
 	s.t.Helper()
 	before := session.Info()

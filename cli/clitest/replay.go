@@ -17,8 +17,8 @@ import (
 )
 
 // player is a Launcher whose processes replay a tape, which is a recording of real processes. Before a process prints
-// something, it waits for the messages from ductor that come before this output on the tape. A player must run within
-// synctest.Test. There, a sleep lasts until ductor has handled all output.
+// something, it waits for all messages from ductor that precede this output on the tape. A player works only within
+// synctest.Test, where time.Sleep returns after ductor has handled all output.
 type player struct {
 	t       testing.TB
 	tape    tape
@@ -141,7 +141,7 @@ func (p *replayed) play(part tape, out *io.PipeWriter) {
 			}
 			time.Sleep(pause)
 		case '<':
-			time.Sleep(time.Millisecond) // within synctest.Test, this lasts until ductor is idle
+			time.Sleep(time.Millisecond) // within synctest.Test, this returns when ductor waits for output
 			if _, err := out.Write(p.player.framing.Frame([]byte(p.player.toCurrent(e.text)))); err != nil {
 				return
 			}

@@ -19,8 +19,8 @@ import (
 	"ductor/internal/proctree"
 )
 
-// stage is the fixture of a case of Conformance. It contains a provider and a template for requests. All processes of
-// its agents have an environment variable with the value in mark.
+// stage contains what one test case of Conformance needs, such as a provider and a template for requests. All processes
+// of the stage's agents have the environment variable markVar, with mark as its value.
 type stage struct {
 	t        *testing.T
 	h        Harness
@@ -34,8 +34,8 @@ type stage struct {
 const (
 	markVar         = "CLITEST_MARK"
 	defaultPatience = time.Minute
-	patientGrace    = defaultPatience / 2    // agents obey; on a slow machine they need time
-	shortGrace      = 500 * time.Millisecond // for an agent that cannot obey
+	patientGrace    = defaultPatience / 2    // for agents that end a turn on request, even on a slow machine
+	shortGrace      = 500 * time.Millisecond // for agents that do not end a turn on request
 	look            = 2 * time.Millisecond   // pause between two checks of a process or a file
 )
 
@@ -85,7 +85,7 @@ func (s *stage) open(req cli.Request) cli.Session {
 	return session
 }
 
-// close closes a session, and fails the test if a process of the case is left.
+// close closes a session, and fails the test if a process of the stage's agents is left.
 func (s *stage) close(session cli.Session) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), s.h.Patience)

@@ -111,7 +111,7 @@ func askForCommand(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 // sameCommand reports whether the command line raw only runs a shell with the given command.
 func sameCommand(shown, raw string) bool {
 	double := strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace(shown)
-	inner := withoutShell(raw)
+	inner := cli.CutShellCall(raw)
 	return inner == `'`+strings.ReplaceAll(shown, `'`, `'\''`)+`'` || inner == `"`+double+`"` || inner == shown && oneWord(shown)
 }
 

@@ -66,7 +66,12 @@ func TestCommandsAreShownWithoutTheirShell(t *testing.T) {
 		`/bin/bash -lc 'echo '\''a'\'''`:      `echo 'a'`,
 		`/bin/bash -lc "echo \"$HOME\" a\\b"`: `echo "$HOME" a\b`,
 		`/bin/bash -lc ls`:                    `ls`,
+		`/usr/bin/zsh -lc 'go test ./...'`:    `go test ./...`,
+		`/usr/bin/bash -lc ls`:                `ls`,
+		`zsh -c 'echo "a b"'`:                 `echo "a b"`,
 		`git status`:                          `git status`,
+		`/project/bash -lc ls`:                `/project/bash -lc ls`,
+		`/usr/bin/fish -lc ls`:                `/usr/bin/fish -lc ls`,
 	} {
 		if got := plainCommand(command); got != want {
 			t.Errorf("%s: %s, want %s", command, got, want)

@@ -119,10 +119,10 @@ func (a *inquiry) answers(d cli.Decision) any {
 // ask asks the user, or declines the request if its turn has ended.
 func (t *liveTurn) ask(a *inquiry) {
 	p := a.params
-	// The request names another turn of this thread. That turn has ended.
+	// The request belongs to an earlier turn of this thread, which has ended.
 	if p.Thread == t.s.id && p.Turn != "" && p.Turn != t.parser.turn {
 		if !t.Loop.Past() {
-			t.s.server.decline(a) // no user can answer for a turn that has ended
+			t.s.server.decline(a)
 		}
 		return
 	}

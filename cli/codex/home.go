@@ -28,9 +28,9 @@ func LoginVars() []string {
 // that Codex needs to reach its model. owner is the home directory of the user who runs ductor. env is that user's
 // environment, which may set another location of Codex's data.
 //
-// All home directories share one log-in through links. This works because Codex 0.169 renames a renewed auth.json over
-// the link's target, and puts a lock beside the target. A log-in in a keyring cannot be shared, because the keyring
-// stores the log-in under the path of Codex's home.
+// All home directories share one log-in through links. Codex 0.169 preserves such a link: it replaces the link's target
+// with the renewed auth.json, and creates its lock file beside the target. A log-in in a keyring cannot be shared,
+// because its name in the keyring depends on the path of Codex's home.
 func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	dir := home(env, owner)
 	return []cli.HomeSeed{

@@ -27,20 +27,11 @@ func toolError(e *apiError, code *int, status string) string {
 	return ""
 }
 
-// plainCommand removes the shell call that Codex puts around every command, such as bash -lc '…'.
+// plainCommand removes the shell call that Codex puts around every command, such as bash -lc '…'. Codex calls the
+// user's login shell.
 func plainCommand(command string) string {
-	if inner := withoutShell(command); inner != command {
+	if inner := cli.CutShellCall(command); inner != command {
 		return unquote(inner)
-	}
-	return command
-}
-
-// withoutShell is like plainCommand, but leaves the quotes around the command.
-func withoutShell(command string) string {
-	for _, shell := range []string{"/bin/bash -lc ", "bash -lc ", "/bin/sh -c ", "/bin/zsh -lc "} {
-		if inner, ok := strings.CutPrefix(command, shell); ok {
-			return inner
-		}
 	}
 	return command
 }
@@ -101,7 +92,7 @@ func started(it *liveItem, dir string) (cli.ToolStarted, bool) {
 		t.Name, t.Title = "view_image", cli.Relative(dir, it.Path)
 		t.Input = jsonOf(map[string]string{"path": it.Path})
 	case "imageGeneration":
-		t.Name = "image_generation"
+		t.Name, t.Title, t.Input = "image_generation", it.Revised, jsonOf(map[string]string{"prompt": it.Revised})
 	default:
 		return cli.ToolStarted{}, false
 	}
@@ -115,15 +106,18 @@ func ended(it *liveItem) cli.ToolEnded {
 	if it.DurationMs != nil {
 		e.Duration = time.Duration(max(*it.DurationMs, 0)) * time.Millisecond
 	}
-	if e.Output == "" {
+	switch {
+	case it.Type == "imageGeneration": // the result may be the whole picture in base64
+		e.Output = it.SavedPath
+	case e.Output == "":
 		e.Output = cmp.Or(resultText(it.Result), compact(it.ContentItems))
 	}
 	e.Err = toolError(it.Error, it.ExitCode, it.Status)
 	return e
 }
 
-// resultText returns the texts in the result of an MCP tool. If the result contains no text, resultText returns the
-// JSON of the result.
+// resultText returns the text in the result of an MCP tool. For pictures and other content, it returns only the type. If
+// the result has no content, resultText returns the JSON of the result.
 func resultText(raw json.RawMessage) string {
 	var result struct {
 		Content []struct {
@@ -134,8 +128,12 @@ func resultText(raw json.RawMessage) string {
 	var texts []string
 	if json.Unmarshal(raw, &result) == nil {
 		for _, c := range result.Content {
-			if c.Type == "text" {
+			switch c.Type {
+			case "text":
 				texts = append(texts, c.Text)
+			case "":
+			default:
+				texts = append(texts, "["+c.Type+"]")
 			}
 		}
 	}
@@ -145,8 +143,8 @@ func resultText(raw json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// changesOf returns the file changes that a patch makes. A moved file counts as two changes, and the second one has the
-// given kind.
+// changesOf returns the file changes that a patch makes. A moved file counts as two changes: one at the old path, and
+// one of kind moved at the new path.
 func changesOf(changes []liveChange, moved cli.ChangeKind) []cli.FileChanged {
 	var changed []cli.FileChanged
 	for _, c := range changes {

@@ -208,8 +208,8 @@ func (s *thread) clean(ctx context.Context) error {
 	return errors.Join(err, ignoreRefusal(s.server.Peer().Call(ask, "thread/unsubscribe", map[string]any{"threadId": s.id}, nil)))
 }
 
-// ignoreRefusal returns nil if Codex rejected a request, which means that the thread or the method does not exist. It
-// returns other errors unchanged.
+// ignoreRefusal returns nil if err means that Codex rejected a request. Codex does so if the thread or the method does
+// not exist. ignoreRefusal returns other errors unchanged.
 func ignoreRefusal(err error) error {
 	var refused *rpc.Error
 	if errors.As(err, &refused) {
@@ -224,7 +224,7 @@ func (s *thread) endTools(ctx context.Context) error {
 	if s.id != "" {
 		ask, cancel := context.WithTimeout(ctx, s.opts().Grace)
 		defer cancel()
-		// If Codex rejects the request, sweep still ends the processes.
+		// Ignore a rejection of this request, because sweep below ends the processes, too.
 		params := map[string]any{"threadId": s.id}
 		err = ignoreRefusal(s.server.Peer().Call(ask, "thread/backgroundTerminals/clean", params, nil))
 	}

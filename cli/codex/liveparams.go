@@ -38,13 +38,13 @@ func (s *thread) termsOf(req cli.Request, defaults settings) map[string]any {
 
 // sentTerms contains the settings from termsOf that ductor last sent to a thread.
 type sentTerms struct {
-	prompt string // ID of the prompt, which is the request that contained the settings
+	prompt string // ID of the turn/start request that contained the settings
 	terms  string
 	known  bool // whether Codex has accepted the request
 }
 
-// needsTerms reports whether the next request must contain the settings in terms. It returns false if Codex already
-// uses these settings for the thread; omitting them saves some milliseconds. prompt is the ID of the next request.
+// needsTerms reports whether the next turn/start request must contain the settings in terms. It returns false if Codex
+// already uses these settings for the thread; omitting them saves some milliseconds. prompt is the ID of that request.
 func (h *server) needsTerms(thread cli.AgentSessionID, prompt string, terms map[string]any) (needed bool) {
 	now := sentTerms{prompt: prompt, terms: string(jsonOf(terms))}
 	h.mu.Lock()
@@ -83,8 +83,8 @@ func inputOf(req cli.Request) []map[string]any {
 	return input
 }
 
-// instructionsOf returns the system prompts of req in Codex's format. Codex sends them to the model only if they have
-// changed. Codex truncates long texts. instructionsOf therefore splits them into parts, which Codex sorts by name.
+// instructionsOf returns the system prompts of req in Codex's format. It splits long texts into numbered parts, because
+// Codex truncates a long part. Codex sorts the parts by name, and sends them to the model only if they have changed.
 func instructionsOf(req cli.Request) map[string]any {
 	context := map[string]any{}
 	for _, text := range []string{req.SystemPrompt, req.AppendPrompt} {

@@ -30,7 +30,7 @@ type liveParser struct {
 type network struct {
 	now      func() time.Time
 	patience time.Duration
-	offline  time.Time // start of the wait; zero if Codex is not waiting
+	offline  time.Time // when Codex began to wait for the network; zero if Codex is not waiting
 }
 
 // down examines the text of an error. It returns true if Codex has waited for the network for longer than n.patience.
@@ -103,7 +103,7 @@ func (m *messages) end(it *liveItem) (answer, streamed bool) {
 	comment, streamed := m.comments[it.ID]
 	delete(m.comments, it.ID)
 	m.streaming = ""
-	if m.torn == it.ID { // the broken message was completed, so no retry follows
+	if m.torn == it.ID { // Codex sent the whole message, so no other message will replace it
 		m.torn = ""
 	}
 	return !comment && (streamed || it.Phase != "commentary"), streamed
@@ -205,7 +205,7 @@ func (p *liveParser) itemStarted(it *liveItem) {
 	}
 	if t, ok := started(it, p.dir); ok {
 		p.tools[it.ID] = true
-		p.out.ToolStart(t)
+		p.out.ToolStartOrChange(t)
 	}
 }
 
@@ -217,7 +217,7 @@ func (p *liveParser) subAgentItem(method string, it *liveItem) {
 		return
 	}
 	p.tools[it.ID], t.Parent = true, p.helper
-	p.out.ToolStart(t)
+	p.out.ToolStartOrChange(t)
 	if method == "item/completed" {
 		p.endTool(it)
 	}
@@ -255,7 +255,7 @@ func (p *liveParser) itemCompleted(it *liveItem) {
 	if _, tool := started(it, p.dir); !tool {
 		return
 	}
-	p.itemStarted(it) // some items have no item/started notification
+	p.itemStarted(it) // some items have no item/started notification, and a search has its query only now
 	p.endTool(it)
 }
 
@@ -302,7 +302,8 @@ func (p *liveParser) plan(n *notice) {
 // count records the token usage of the thread. Codex reports it after each request to the model.
 func (p *liveParser) count(u tokenUsage) {
 	if p.usage == nil {
-		p.usage = &tokenUsage{Last: u.Total.minus(u.Last)} // in p.usage, Last is the total before the turn
+		// In a report, Last is the usage of the latest request. In p.usage, Last is the total before the turn.
+		p.usage = &tokenUsage{Last: u.Total.minus(u.Last)}
 	}
 	p.usage.Total = u.Total
 	p.usage.fill = cli.Fill{Used: u.Last.Sum, Limit: u.Window}

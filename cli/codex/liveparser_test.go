@@ -268,3 +268,44 @@ func TestAnotherToolCanUseTheIDOfAnEndedTool(t *testing.T) {
 	clitest.CheckOutputs(t, events,
 		map[string]string{"ls a": "of ls a", "ls b": "of ls b", "ls c": "of ls c", "ls d": "of ls d"})
 }
+
+// A search and a picture are described once they have ended. The output of a tool never contains a picture.
+func TestToolsThatAreDescribedAtTheirEnd(t *testing.T) {
+	for _, c := range []struct{ start, end, title, output string }{
+		{`"type":"webSearch","query":""`, `"type":"webSearch","query":"telegram bot api","action":{"type":"search"}`,
+			"telegram bot api", ""},
+		{`"type":"imageGeneration","status":"inProgress"`, `"type":"imageGeneration","status":"completed",` +
+			`"revisedPrompt":"a red duck","savedPath":"/home/me/.codex/duck.png","result":"iVBORw0KGgo="`,
+			"a red duck", "/home/me/.codex/duck.png"},
+		{`"type":"mcpToolCall","server":"browser","tool":"screenshot","arguments":{}`,
+			`"type":"mcpToolCall","server":"browser","tool":"screenshot","arguments":{},` +
+				`"result":{"content":[{"type":"text","text":"the page"},{"type":"image","data":"iVBORw0KGgo="}]}`,
+			"{}", "the page\n[image]"},
+	} {
+		var title, output string
+		out := turn.NewEmitter(Agent, time.Now, func(ev cli.Event) {
+			switch ev := ev.(type) {
+			case cli.ToolStarted:
+				title = ev.Title
+			case cli.ToolChanged:
+				title = ev.Title
+			case cli.ToolEnded:
+				output = ev.Output
+			}
+		})
+		p := newLiveParser(out, cli.Request{})
+		p.itemNotice("item/started", &notice{Item: itemOf(t, c.start)})
+		p.itemNotice("item/completed", &notice{Item: itemOf(t, c.end)})
+		if title != c.title || output != c.output {
+			t.Errorf("%s: the title is %q and the output %q", c.end, title, output)
+		}
+	}
+}
+
+func itemOf(t *testing.T, fields string) *liveItem {
+	var it liveItem
+	if err := json.Unmarshal([]byte(`{"id":"i",`+fields+`}`), &it); err != nil {
+		t.Fatal(err)
+	}
+	return &it
+}

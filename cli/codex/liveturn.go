@@ -77,7 +77,7 @@ func (t *liveTurn) Handle(n news) {
 	switch {
 	case n.denied != nil:
 		t.parser.denied(t.approvalOf(n.denied), cli.ShortLine(n.reason))
-	case n.method == "" && n.ask == nil: // an empty message only makes the caller check whether the turn is over
+	case n.method == "" && n.ask == nil: // an empty message: the caller then checks whether the turn is over
 	case t.PromptState() != shared.PromptAccepted:
 		t.held = append(t.held, n)
 	case n.ask != nil:
@@ -90,7 +90,7 @@ func (t *liveTurn) Handle(n news) {
 		t.parser.subAgentItem(n.method, n.notice.Item)
 	default:
 		if it := n.notice.Item; it != nil && it.Type == "userMessage" {
-			if it.ClientID != "" { // the previous process of ductor may have added the message
+			if it.ClientID != "" { // ductor sent this message, possibly before a restart
 				t.added.Adopt(it.ClientID, cli.TurnID(it.ClientID))
 			}
 			t.added.Read(it.ClientID)

@@ -81,7 +81,7 @@ func (p *parser) itemStarted(it *liveItem) {
 	}
 	if t, ok := started(it, p.req.Dir); ok {
 		p.release(announces)
-		p.out.ToolStart(t)
+		p.out.ToolStartOrChange(t)
 	}
 }
 
@@ -101,7 +101,7 @@ func (p *parser) itemCompleted(it *liveItem) {
 		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: cli.ShortLine(it.Message)})
 		return
 	}
-	p.itemStarted(it) // some items have no item.started line
+	p.itemStarted(it) // some items have no item.started line, and a search has its query only now
 	if _, tool := started(it, p.req.Dir); !tool {
 		return
 	}
@@ -120,7 +120,7 @@ type meaning int
 
 const (
 	answers   meaning = iota // the message is part of the answer
-	announces                // the message only announces the next tool
+	announces                // the message only announces the next tool call
 )
 
 // release emits the message in p.held.
@@ -136,7 +136,7 @@ func (p *parser) release(as meaning) {
 	p.held = nil
 }
 
-// noteDenial records a tool call that the sandbox, or the lack of an approval, prevented.
+// noteDenial records a tool call that failed because of the sandbox, or because no user could approve it.
 func (p *parser) noteDenial(it *liveItem) {
 	refused := it.Type == itemCommand && it.Status == "failed" && p.sandbox == readOnly &&
 		strings.Contains(it.Output, "Read-only file system")

@@ -31,11 +31,11 @@ const (
 	fullAccess     = "danger-full-access"
 )
 
-// permissionsOf translates a permission mode to Codex's settings. If no user can answer, Codex cannot do anything for
-// which the mode requires asking. configuredSandbox applies to modes that do not determine the sandbox.
+// permissionsOf translates a permission mode to Codex's settings. If no user can answer, Codex gets a read-only sandbox
+// in all modes that require approvals. If configuredSandbox is set, Codex gets that sandbox instead of workspaceWrite.
 //
-// Actions that the user allows run inside of the sandbox, so the sandbox must permit them. Codex repeats a failed
-// command outside of a read-only sandbox, but only if the command failed within milliseconds.
+// Even if a user can answer, a read-only sandbox does not suffice: Codex runs approved actions inside of the sandbox.
+// It repeats a failed command outside of a read-only sandbox only if the command failed within milliseconds.
 func permissionsOf(mode cli.PermissionMode, attended bool, configuredSandbox string) permissions {
 	m := permissions{approval: askNever, sandbox: readOnly}
 	switch mode {
@@ -57,8 +57,8 @@ func permissionsOf(mode cli.PermissionMode, attended bool, configuredSandbox str
 	return m
 }
 
-// permissionsFor returns Codex's settings for a request. They are those of permissionsOf, with a read-only sandbox if
-// the request denies edits.
+// permissionsFor returns Codex's settings for a request. Unlike permissionsOf, it selects a read-only sandbox if the
+// request denies edits.
 func permissionsFor(req cli.Request, attended bool, configuredSandbox string) permissions {
 	m := permissionsOf(req.Permission, attended, configuredSandbox)
 	if deniesEdits(req) {
@@ -96,7 +96,8 @@ func (p *Provider) ProjectFiles() []string { return []string{".codex/"} }
 // Codex needs an entry for each directory from the working directory up to the top of the repository. The map therefore
 // contains the working directory and all directories above it.
 //
-// If the project has no settings, trust returns nil. An entry "untrusted" would also make Codex ignore AGENTS.md.
+// If the project has no settings, trust returns nil, because an entry "untrusted" would make Codex ignore AGENTS.md,
+// too.
 func trust(req cli.Request) map[string]trustLevel {
 	level := "untrusted"
 	switch req.Project {
@@ -141,7 +142,7 @@ func trustFlag(req cli.Request) []string {
 // toolSwitches maps each tool that Codex can disable to the setting that disables it.
 func toolSwitches() map[string]string {
 	switches := map[string]string{"web_search": `web_search="disabled"`, "view_image": "features.view_image=false"}
-	for _, name := range tools.Own(Agent, []string{"shell"}) { // one setting disables all shell tools
+	for _, name := range tools.Own(Agent, []string{"shell"}) { // all shell tools share one setting
 		switches[name] = "features.shell_tool=false"
 	}
 	return switches
@@ -160,8 +161,8 @@ func toolFlags(req cli.Request) []string {
 	return flags
 }
 
-// deniesEdits reports whether a request denies patches of files. Codex has no setting that disables patches. With a
-// read-only sandbox, it rejects a patch or asks the user.
+// deniesEdits reports whether a request denies Codex's tools for edits. Codex has no setting that disables them. ductor
+// then selects a read-only sandbox, in which Codex rejects a patch or asks the user.
 func deniesEdits(req cli.Request) bool {
 	edits := tools.Own(Agent, []string{"edit"})
 	return slices.ContainsFunc(req.Tools.Denied, func(name string) bool { return slices.Contains(edits, name) })

@@ -22,7 +22,7 @@ func EnvKeys() []string { return []string{"OPENAI_*", "CODEX_*"} }
 // Options configures a Provider. Only Launcher is required.
 type Options struct {
 	cli.ProviderOptions
-	Sandbox  string        // sandbox for permission modes that do not determine the sandbox; default: "workspace-write"
+	Sandbox  string        // sandbox to use instead of "workspace-write"; see permissionsOf
 	Patience time.Duration // how long Codex may wait for the network in a turn; default: a minute
 }
 
@@ -47,8 +47,8 @@ func New(opts Options) *Provider {
 	opts.Patience = cmp.Or(opts.Patience, time.Minute)
 	p := &Provider{opts: opts, totals: map[cli.AgentSessionID]cli.Usage{}}
 	p.pool = shared.NewPool(shared.Options{ProviderOptions: opts.ProviderOptions, Agent: Agent}, p.newServer)
-	// Codex may react to an interrupt only at the end of the turn. ductor waits, because other sessions share the
-	// process.
+	// Codex may react to an interrupt only at the end of the turn. ductor gives Codex time for this, because killing
+	// the process would end other sessions, too.
 	p.live = shared.Dialect[news]{Join: p.join, Prompt: "turn.", Start: startWait, Interrupt: opts.Grace}
 	return p
 }

@@ -21,7 +21,7 @@ type server struct {
 
 	mu        sync.Mutex
 	parents   map[cli.AgentSessionID]cli.AgentSessionID
-	starting  map[mcpServer]string // the problem of each MCP server that is not ready; "" while the server is starting
+	starting  map[mcpServer]string // MCP servers that are not ready, with their problems; "" while starting
 	defaults  *settings
 	sentTerms map[cli.AgentSessionID]sentTerms
 
@@ -94,7 +94,7 @@ func (h *server) broken(err error) *cli.Failure {
 	if errors.As(err, &refused) {
 		kind := kindOf(refused.Message)
 		if kind == cli.UnknownFailure && (refused.Code == rpc.CodeNoMethod || refused.Code == rpc.CodeInvalidRequest) {
-			kind = cli.BadOutput // this version does not know the method; one-shot mode may work
+			kind = cli.BadOutput // Codex lacks the method; after BadOutput, ductor tries one-shot mode
 		}
 		return &cli.Failure{Kind: kind, Agent: Agent, Reason: reasonOf(refused.Message), Detail: cli.Shorten(refused.Message, 2000), Cause: err}
 	}
@@ -197,7 +197,7 @@ func (h *server) serverLate(of mcpServer) {
 	}
 }
 
-// tellServers makes the running turn of a thread report the missing MCP servers.
+// tellServers makes the running turn of a thread warn users about MCP servers that do not work.
 func (h *server) tellServers(thread cli.AgentSessionID) {
 	if s, ok := h.Of(thread); ok {
 		s.Deliver(shared.Item[news]{Message: news{method: serversLate, notice: &notice{ThreadID: thread}}}, 0)
@@ -269,8 +269,8 @@ func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Requ
 	return live{kept.(*shared.Session[news])}, nil
 }
 
-// Await implements shared.Server. If it is called for two turns of the same thread, only the later turn is still
-// running.
+// Await implements shared.Server. The pool calls it for the marks in order. If a thread has two marks, the second call
+// replaces the session of the first, because only the later turn can still be running.
 func (h *server) Await(m cli.Mark, left cli.LeftRun) (kept any, drop func()) {
 	var n note
 	if json.Unmarshal([]byte(m.Note), &n) != nil || n.Thread == "" {

@@ -25,7 +25,7 @@ func execInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	return []byte(req.Instructions() + req.Prompt), nil
 }
 
-// read describes to package turn how to read the output of a turn.
+// read returns the functions with which package turn reads the output of a turn.
 func (p *Provider) read(t turn.Once) turn.Reading {
 	parser := p.parser(t.Out, t.Req)
 	parser.garbage = t.Stream.Garbage
@@ -159,9 +159,8 @@ func (p *Provider) before(req cli.Request, left *cli.LeftRun) total {
 	return total{u, known}
 }
 
-// mark returns the mark that ductor stores at the start of a turn. The mark's note contains t. After a restart,
-// Provider.before reads t from this note. The mark is empty if there is nothing to store: t is zero or unknown, or the
-// turn is resumed.
+// mark returns a mark whose note contains t. After a restart, Provider.before reads t from this note. mark returns an
+// empty mark, which is not stored, if t is zero or unknown, or if the turn is resumed.
 func (t total) mark(turn cli.TurnID, left *cli.LeftRun) cli.Mark {
 	if left != nil || !t.Known || t.Usage == (cli.Usage{}) {
 		return cli.Mark{}
@@ -180,7 +179,7 @@ func (p *Provider) used(thread cli.AgentSessionID, totalBefore total, totalAfter
 	defer p.mu.Unlock()
 	p.totals[thread] = totalAfter
 	if !totalBefore.Known {
-		// The total also contains earlier turns, which ductor has already counted.
+		// The total includes earlier turns, so the usage of this turn alone is unknown.
 		return cli.Usage{}
 	}
 	return totalAfter.Sub(totalBefore.Usage)

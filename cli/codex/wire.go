@@ -161,6 +161,8 @@ type liveItem struct {
 	Receivers []cli.AgentSessionID `json:"receiverThreadIds"` // only in collabAgentToolCall: the threads of sub-agents
 	Query     string               `json:"query"`             // only in webSearch
 	Path      string               `json:"path"`              // only in imageView
+	Revised   string               `json:"revisedPrompt"`     // only in imageGeneration, once the picture exists
+	SavedPath string               `json:"savedPath"`         // only in imageGeneration, once the picture exists
 }
 
 // UnmarshalJSON also accepts the format of `codex exec`.

@@ -65,9 +65,9 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 	return ev
 }
 
-// effectOf returns the effect of a request, from which rules decide whether to allow the request. Rules do not allow a
-// command or a read for which Copilot gives a reason to ask. Copilot adds an intention to every request, so effectOf
-// does not count the intention as a reason.
+// effectOf returns the effect of a request. Rules use the effect to decide whether to allow the request. Rules do not
+// allow a command or a read for which Copilot gives a reason to ask. Copilot adds an intention to every request, so
+// effectOf does not count the intention as a reason.
 func effectOf(ev cli.ApprovalAsked, asked permissionAsked, dir string) cli.Effect {
 	e := cli.EffectOf(ev.Input, dir, nil)
 	reason := ev.Reason
@@ -127,9 +127,9 @@ func subject(asked permissionAsked, read *cli.Reading) string {
 	return strings.Join(values, ".")
 }
 
-// changesOf returns the file change that a request would make. It also records in read which fields of the request
-// users can see in this change.
-func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.FileChanged {
+// changesOf returns the file change that a request would make. It also adds the fields that users can see in this
+// change to known.
+func changesOf(asked permissionAsked, name string, known *cli.Reading) []cli.FileChanged {
 	kind := cli.FileUpdated
 	was := func(e permissionEdit) bool { return e.Before != nil }
 	if asked.NewFile != "" && !slices.ContainsFunc(asked.Edits, was) {
@@ -137,13 +137,13 @@ func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.File
 	}
 	change := cli.FileChanged{Path: name, Kind: kind, Diff: cli.Hunks(asked.Diff)}
 	if change.Diff != "" {
-		read.Usual["diff"] = asked.Diff
+		known.Usual["diff"] = asked.Diff
 	}
-	addContents(asked, change.Diff, read.Said)
+	addContents(asked, change.Diff, known.Said)
 	if asked.Resolved == asked.File {
-		read.Said["resolvedPath"] = asked.File
-	} else if !cli.VisibleBelow(read.Dir, asked.Resolved) {
-		read.Wider = append(read.Wider, "resolvedPath") // the path leads out of the working directory through a link
+		known.Said["resolvedPath"] = asked.File
+	} else if !cli.VisibleBelow(known.Dir, asked.Resolved) {
+		known.Wider = append(known.Wider, "resolvedPath") // the path leads out of the working directory through a link
 	}
 	return []cli.FileChanged{change}
 }

@@ -60,7 +60,7 @@ type ask struct {
 	id      cli.ApprovalID
 	request string          // ID of a permission request; empty for a question or a plan
 	reply   json.RawMessage // ID of the JSON-RPC request that contains a question or a plan
-	method  string          // method of the request in reply; empty for a permission request
+	method  string          // method of that JSON-RPC request; empty for a permission request
 	input   string          // ID of a question in the event user_input.completed; empty for other requests
 	choices []string
 	auto    any // the answer that ductor gives without a user; nil if a user decides

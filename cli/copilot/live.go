@@ -163,9 +163,9 @@ func (s *session) switchModel(ctx context.Context, req cli.Request) error {
 	return nil
 }
 
-// SetPermission implements cli.PermissionSetter. Copilot applies the mode from its next tool on. SetPermission rejects
-// modes in which ductor follows Copilot's own risk assessment; see permission.judged. Only the start of a turn can
-// select such a mode.
+// SetPermission implements cli.PermissionSetter. Copilot applies the mode to its next tool call. SetPermission rejects
+// modes in which Copilot's own risk assessment decides (permission.judged), because only the start of a turn can select
+// such a mode.
 func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error {
 	p, err := permissionOf(mode)
 	if err != nil || p.judged {
@@ -184,8 +184,8 @@ func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error 
 	return nil
 }
 
-// Fits implements shared.AgentSession. After a user has chosen a model or an effort, the session cannot return to
-// Copilot's default.
+// Fits implements shared.AgentSession. It also returns false if a user has chosen a model or an effort and req needs
+// Copilot's default, because the session cannot return to the default.
 func (s *session) Fits(req cli.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

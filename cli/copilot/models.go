@@ -82,7 +82,7 @@ type command struct {
 	} `json:"input"`
 }
 
-// listed returns the commands and skills of the session that only create a prompt.
+// listed returns the session's skills, and those of its commands that only create a prompt.
 func (h *server) listed(ctx context.Context, id cli.AgentSessionID) ([]command, error) {
 	var reply struct {
 		Commands []command `json:"commands"`

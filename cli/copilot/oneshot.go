@@ -10,8 +10,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// once returns the functions with which package turn runs a turn in a separate process. The process stores the session
-// ID as its cli.Purpose.Setting.
+// once returns the functions with which package turn runs a turn in a separate process. ductor stores the session's ID
+// in cli.Purpose.Setting, where read finds it.
 func (p *Provider) once() *turn.OneShot {
 	return &turn.OneShot{Agent: Agent, Options: p.opts.ProviderOptions, Input: onceInput, Start: p.start, Read: read}
 }
@@ -28,7 +28,7 @@ func onceInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	return []byte(req.Instructions() + req.Prompt), nil
 }
 
-// read describes to package turn how to read the output of a turn.
+// read returns the functions with which package turn reads the output of a turn.
 func read(t turn.Once) turn.Reading {
 	p, named := newParser(t.Out, t.Req), false
 	p.phase, p.session.AgentSessionID = begun, cli.AgentSessionID(t.Setting)

@@ -232,7 +232,7 @@ func (w *waiting) show(kind cli.StatusKind, detail string) {
 	w.out.Pass(cli.Status{Kind: kind, Detail: detail})
 }
 
-// end ends the status, if users see one.
+// end emits StatusIdle if users still see an earlier status.
 func (w *waiting) end() {
 	if w.shown {
 		w.shown = false
@@ -312,7 +312,7 @@ func (p *parser) count(f fields) {
 	p.known.Consumed.AddModel(cli.ModelID(f.Model), u)
 }
 
-// result handles the last line of a process for one turn.
+// result handles the result line, which a process in one-shot mode prints last.
 func (p *parser) result(e event) {
 	p.end()
 	if e.SessionID != "" {

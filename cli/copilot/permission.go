@@ -78,7 +78,7 @@ type rule struct {
 func rules(texts []string) []rule {
 	list := []rule{}
 	servers, texts := cli.Servers(texts)
-	// A rule for all tools of an MCP server has the server's name as its kind.
+	// A rule whose kind is a server's name covers all tools of that MCP server.
 	for _, text := range append(texts, servers...) {
 		kind, rest, bracket := strings.Cut(strings.TrimSpace(text), "(")
 		r := rule{Kind: kind}

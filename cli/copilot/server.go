@@ -26,8 +26,8 @@ type server struct {
 	provider *Provider
 }
 
-// news is an event of a session, or a request of the process. An empty message makes the turn check whether it is over.
-// A turn may lose text deltas, because complete messages follow.
+// news is a message for a turn: an event of its session, or a request of Copilot. A message without both makes the turn
+// check whether it has ended. A turn can miss text deltas without harm, because Copilot later sends the complete text.
 type news struct {
 	event   event
 	request *rpc.Message

@@ -146,11 +146,11 @@ func (t *liveTurn) Result(end turn.End) cli.Result {
 }
 
 // End implements shared.AgentTurn. If an aborted turn ran tools, processes of these tools may still run. ductor cannot
-// distinguish them from processes of other sessions, because the protocol has no environment per session. Copilot's
-// process must therefore end.
+// distinguish them from processes of other sessions, because all sessions of a Copilot process have the same
+// environment variables. Copilot's process must therefore end.
 //
-// If the turn is cut short before the model has read an added message, the session must end too, because the model
-// could still read the message later.
+// If ductor ends the turn before the model has read an added message, the session must end too, because the model could
+// still read the message later.
 func (t *liveTurn) End(end turn.End) (shared.Phase, shared.TurnEnd) {
 	left := t.p.added.Close()
 	if end == turn.EndExit || t.Loop.Cut() {
@@ -163,7 +163,7 @@ func (t *liveTurn) End(end turn.End) (shared.Phase, shared.TurnEnd) {
 	if t.Loop.Cut() && (left || t.p.phase != ended) {
 		phase = shared.PhaseSpent
 	}
-	// If Copilot has ended the turn itself, it has also ended the turn's tools, so they leave no processes behind.
+	// If Copilot ended the turn itself, it also ended the processes of the turn's tools.
 	replaced := cli.Replaced(t.Context()) && t.p.phase == ended && !t.Loop.Killed()
 	if t.Loop.Cut() && len(t.p.tools) > 0 && !replaced {
 		leaves = shared.EndLeftovers

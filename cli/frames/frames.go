@@ -33,7 +33,7 @@ const MaxMessage = 64 << 20
 const (
 	readBuffer  = 64 << 10
 	keptBody    = 256 << 10 // bytes; a Reader releases a larger buffer after each message
-	garbageHead = 1 << 10   // bytes of a dropped message that Options.Garbage receives
+	garbageHead = 1 << 10   // Options.Garbage receives at most this many bytes of a dropped message
 )
 
 // Frame returns the message with the newline or the header that this framing requires.
@@ -199,7 +199,7 @@ type source struct {
 	r        io.Reader
 	at       int64 // offset of the next read
 	until    int64
-	caughtUp func() // nil after the call, or if unused
+	caughtUp func() // set to nil after it was called; nil if Options.CaughtUp is nil
 	err      error  // the error that the next Read returns
 }
 

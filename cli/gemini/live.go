@@ -83,10 +83,12 @@ func toolName(id, _, _ string) string {
 	return name
 }
 
-// inputOf derives the input of a command from the text that Gemini shows, because Gemini sends no input. It returns nil
-// for other tools. The title is the whole command. The text contains the directory in brackets, the model's
-// explanation, and a note if the command continues in the background. Without brackets, the command runs in the
-// session's directory.
+// inputOf derives the input of a command from the title and the text that Gemini shows, because Gemini sends no input.
+// It returns nil for other tools. The title is the whole command.
+//
+// The text contains the directory in brackets, the model's explanation, and a note if the command continues in the
+// background. If the text begins with "[current working directory", the command runs in the session's directory.
+// Otherwise, inputOf returns the whole text as the directory.
 func inputOf(w acp.Wish) json.RawMessage {
 	if w.Tool != shellTool || w.Kind != "execute" || w.Changes != 0 {
 		return nil

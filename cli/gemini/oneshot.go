@@ -96,7 +96,8 @@ func (p *parser) finish(t turn.Once, end turn.End) cli.Result {
 // caveat explains in one sentence which part of the permission mode Gemini does not support. In live mode, package acp
 // chooses the mode.
 //
-// Gemini's own mode auto_edit allows too much: edits of hidden files, which git or a shell would run.
+// ductor does not use Gemini's own mode auto_edit. That mode also allows edits of hidden files, which can contain
+// commands for git or a shell.
 func approvalMode(mode cli.PermissionMode) (value, caveat string) {
 	switch mode {
 	case cli.Bypass:

@@ -31,7 +31,7 @@ const (
 // policyFlag is the flag that names the policy file of ductor.
 const policyFlag = "--policy="
 
-// CannotHold implements cli.ToolHolder. Some entries of a list cannot be expressed as rules of Gemini.
+// CannotHold implements cli.ToolHolder. It returns a reason if a rule of Gemini cannot express an entry of a list.
 func (p *Provider) CannotHold(req cli.Request) string {
 	for _, name := range slices.Concat(req.Tools.Only, req.Tools.Denied) {
 		server, ofServer := cli.NamedServer(name)
@@ -46,8 +46,7 @@ func (p *Provider) CannotHold(req cli.Request) string {
 }
 
 // rulesOf returns the rules that enforce a list of tools. If the list names permitted tools, the rules deny all other
-// tools. A permitted tool may still need a user's approval: the rules require one in the same modes as Gemini's own
-// rules.
+// tools. For the permitted tools, the rules require a user's approval in the same modes as Gemini's own rules.
 func rulesOf(list cli.ToolList) []policyRule {
 	var all []policyRule
 	servers, denied := cli.Servers(list.Denied)

@@ -21,7 +21,7 @@ type Options struct {
 	// StateDir is the directory for policy files. It must have the same path for ductor and for the agent. The default
 	// is a folder in os.TempDir. Processes with the same policy share a file.
 	StateDir string
-	StartDir string // working directory of some processes; see acp.Options.StartDir
+	StartDir string // working directory of processes that must not start in a project; see acp.Options.StartDir
 }
 
 // Provider implements cli.Provider for Gemini. Safe for concurrent use.
@@ -122,7 +122,9 @@ const trustVar = "GEMINI_CLI_TRUST_WORKSPACE"
 //   - GEMINI_CLI_NO_RELAUNCH prevents Gemini from replacing its own process.
 //   - GEMINI_PTY_INFO makes Gemini run commands without a terminal. The live protocol does not report the output of a
 //     command in a terminal.
-//   - trustVar tells whether Gemini may use the project's settings. If not, other variables hide a .env file.
+//   - trustVar tells Gemini whether to use the project's settings.
+//   - If Gemini must not use the project's settings, the variables in envOfProjects are empty. Gemini then does not
+//     read these variables from a .env file.
 func (p *Provider) ownEnv(req cli.Request) map[string]string {
 	env := map[string]string{
 		"GEMINI_CLI_NO_RELAUNCH": "true",
@@ -146,8 +148,8 @@ func (p *Provider) ownEnv(req cli.Request) map[string]string {
 // A request without a directory is not from a user, but from ductor itself. trusted returns true for such a request.
 func trusted(req cli.Request) bool { return req.Project != cli.WithoutProject || req.Dir == "" }
 
-// envOfProjects returns the environment variables that Gemini would read from a .env file in an untrusted directory or
-// its parents. If such a variable is set, even to an empty value, Gemini does not read it from the file.
+// envOfProjects returns the environment variables that Gemini reads from a .env file in an untrusted directory or its
+// parents. Gemini does not read a variable from the file if the variable is already set, even to an empty value.
 func envOfProjects() []string {
 	return []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"}
 }

@@ -40,8 +40,7 @@ func (p *Provider) ResumeCommand(id cli.AgentSessionID) []string {
 }
 
 // storedLine parses a line of the file in which Gemini stores a session. It also returns the digest of the project's
-// directory, if the line contains one. Gemini stores some of its own text as the user's. storedLine recognizes such
-// text by its tags.
+// directory, if the line contains one.
 func storedLine(line []byte) (_ stored.Line, project string) {
 	var l struct {
 		ID      string `json:"sessionId"`
@@ -60,6 +59,8 @@ func storedLine(line []byte) (_ stored.Line, project string) {
 	return out, l.Project
 }
 
+// storedPrompt returns the text of a message of the user. It returns "" for the text with which Gemini itself describes
+// a session: Gemini stores that text as a message of the user, too.
 func storedPrompt(content json.RawMessage) (text string) {
 	var parts []struct{ Text string }
 	if bytes.HasPrefix(content, []byte(`"`)) {

@@ -35,8 +35,8 @@ type HomesOptions struct {
 
 // Homes gives each session its own home directory on this machine. A home contains the Seeds, and what the session's
 // agents store there. Agents in such a home do not find the settings, MCP servers, hooks, skills and memory files of
-// the user who runs ductor, called the owner. A home is no security boundary: programs in it can still read the owner's
-// home by the path. Safe for concurrent use.
+// the user who runs ductor, called the owner. A home is no security boundary: programs can still read the owner's home
+// if they use its absolute path. Safe for concurrent use.
 type Homes struct {
 	opts HomesOptions
 

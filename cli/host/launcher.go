@@ -222,7 +222,7 @@ func (h *Launcher) collect(r *process) {
 }
 
 // retired is called when a run was stopped and ductor has detached from the run. If all turns of the run are settled,
-// retired deletes the run. It does so even while the Launcher closes, because Close waits for the caller.
+// retired deletes the run, even while the Launcher closes. Close waits until retired has returned.
 func (h *Launcher) retired(r *process) {
 	h.mu.Lock()
 	r.advance(released)

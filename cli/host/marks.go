@@ -57,9 +57,9 @@ func (k *runMarks) ended(output int64) {
 	k.over = max(k.over, output)
 }
 
-// neededFrom returns the offset before which the output can be deleted. ductor would continue to read at this offset
-// after a restart: at the start of the first turn that is not settled, or at the end of the last turn if all turns are
-// settled. A new turn never starts before this offset.
+// neededFrom returns the offset at which ductor would continue to read the output after a restart. The output before
+// this offset can be deleted. The offset is the start of the first turn that is not settled, or the end of the last
+// turn if all turns are settled. A new turn never starts before the offset.
 func (k *runMarks) neededFrom() int64 {
 	k.recording.Lock() // waits for marks that are being stored
 	defer k.recording.Unlock()

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// keptFree is the share of the memory that remains free of agents.
+// keptFree is the share of the memory that agents must leave free.
 const keptFree = 0.2
 
 // Memory computes how much memory agents may still use. This is the memory that the machine reports as available

@@ -42,7 +42,7 @@ type phase int
 // The phases of a run, in order.
 const (
 	running  phase = iota
-	stopping       // the environment was unreachable; stopLater tries again
+	stopping       // Stop has failed; stopLater tries again
 	dead           // no process of the run is left
 	released       // dead, and ductor has detached from the run
 )
@@ -181,9 +181,9 @@ func (h *Launcher) stopLater(r *process, grace time.Duration) {
 	})
 }
 
-// endLate stops the runs that stopLater has not stopped yet, if they belong to the same agent and conversation as a new
-// run. The agents of both runs might otherwise work in the same session. If such a run is still unreachable, endLate
-// returns an error.
+// endLate stops earlier runs with the agent and conversation of p that stopLater has not stopped yet. Otherwise, the
+// agents of an earlier run and of the new run might work in the same session. If an earlier run is still unreachable,
+// endLate returns an error.
 func (h *Launcher) endLate(ctx context.Context, p cli.Purpose) error {
 	for _, r := range h.lateRuns(p) {
 		err := r.Stop(ctx, h.opts.Grace)

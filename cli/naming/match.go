@@ -74,9 +74,9 @@ func (n Names) Lists(c Choice) bool {
 	})
 }
 
-// modelsWith returns the models of which match accepts the ID or the name. A listed ID such as "opus" is short for an
-// exact ID, which cli.Model.Resolved contains. If exactID is not empty, modelsWith also returns the models with this
-// exact ID.
+// modelsWith returns the models with an ID or name that match accepts. A listed ID such as "opus" can be short for an
+// exact ID, which is in cli.Model.Resolved. If exactID is not empty, modelsWith also returns the models with this exact
+// ID.
 func modelsWith(entries []cli.MenuEntry, match func(string) bool, exactID string) []cli.Model {
 	var found []cli.Model
 	for _, e := range entries {
@@ -132,7 +132,7 @@ func digits(name string) string {
 // agent that cannot be used, the kind of the problem is Elsewhere.
 func (n Names) unknown(name string, pool []cli.MenuEntry) *Problem {
 	p := &Problem{Kind: Unknown, Name: name}
-	known := map[string]string{} // names that may be similar to name, each with the text by which Find finds the model
+	known := map[string]string{} // known names, each with a text that Find accepts
 	for _, e := range pool {
 		if Usable(e) {
 			known[strings.ToLower(string(e.Agent))] = string(e.Agent)

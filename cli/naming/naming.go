@@ -80,7 +80,7 @@ func (p *Problem) Chosen() bool { return p.Kind == NoEfforts || p.Kind == NotLis
 
 // Find parses a name such as "fast", "codex", "opus", "claude/opus high" or "gemini high". It also accepts an exact ID
 // that no agent lists, such as "claude-opus-4-8" or "claude/opusplan", because agents accept more models than they
-// list. The Problem is nil if Find succeeds. Otherwise, Problem.Chosen reports whether the Choice still counts.
+// list. The Problem is nil if Find succeeds. If Problem.Chosen returns true, the Choice is valid despite the Problem.
 func (n Names) Find(name string) (Choice, *Problem) {
 	words := n.expand(strings.Fields(name))
 	if len(words) == 0 {
@@ -202,7 +202,8 @@ func (n Names) agent(words []string) (cli.MenuEntry, []string, bool) {
 }
 
 // model parses the model, and returns the remaining words. withAgent is true if the user wrote AGENT/MODEL. If the user
-// named an agent, pool contains only that agent, and the words may contain no model.
+// named an agent, pool contains only that agent. Without a model in words, model then returns the agent's default
+// model.
 func (n Names) model(words []string, pool []cli.MenuEntry, withAgent bool) (cli.Model, []string, *Problem) {
 	if len(pool) != 1 {
 		m, problem := n.findModel(words[0], pool, false)

@@ -8,8 +8,8 @@ import (
 	"ductor/cli"
 )
 
-// An agent can be usable although it lists no models, for example because its list failed to load. This file chooses
-// models of such an agent. The agent may accept any ID.
+// The functions in this file choose models of an agent that is usable although it lists no models, for example because
+// its list failed to load. Such an agent may accept any ID.
 
 // listsNothing reports whether an agent can be used although it lists no models.
 func listsNothing(e cli.MenuEntry) bool {
@@ -25,8 +25,9 @@ func (n Names) withoutList(agent cli.Agent) (cli.MenuEntry, bool) {
 	return n.Entries[i], true
 }
 
-// chooseUnseen parses words such as "opus high" or "default" that follow the name of an agent. The agent lists no
-// models, so chooseUnseen always returns a Problem. If the Choice is valid, the kind of the Problem is NotListed.
+// chooseUnseen parses words such as "opus high" or "default" that follow the name of an agent without a list of models.
+// It always returns a Problem, because it cannot check whether the agent has the model. If the words are well-formed,
+// the Choice is valid and the kind of the Problem is NotListed.
 func chooseUnseen(e cli.MenuEntry, words []string) (Choice, *Problem) {
 	c := Choice{Agent: e.Agent}
 	switch {
@@ -45,9 +46,9 @@ func chooseUnseen(e cli.MenuEntry, words []string) (Choice, *Problem) {
 	return c, &Problem{Kind: NotListed, Agent: e.Agent, Entry: e}
 }
 
-// unseen handles words that name no listed model. They may name a model of an agent that lists no models. unseen
-// guesses that agent from the model's name, or else assumes the current agent. If the words look like a misspelled
-// listed model, unseen only adds its choice to problem.Meant.
+// unseen handles words that name no listed model. The words may name a model of an agent without a list of models.
+// unseen guesses that agent from the model's name, or else takes the current agent. If the words look like a misspelled
+// listed model, unseen only adds the guessed choice to problem.Meant.
 func (n Names) unseen(words []string, problem *Problem) (Choice, *Problem) {
 	if problem.Kind != Unknown && problem.Kind != Elsewhere && problem.Kind != NoAgent {
 		return Choice{}, problem

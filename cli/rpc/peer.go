@@ -15,7 +15,7 @@ const (
 	beginLimit = 30 * time.Second // maximum time for storing the start of a turn
 	flushLimit = 5 * time.Second  // maximum time for writing queued messages before detaching
 	exitLimit  = 2 * time.Second  // maximum time from the end of the output to the exit of the program
-	stopSlack  = 10 * time.Second // how much longer than its grace period the stop of a program may take
+	stopSlack  = 10 * time.Second // time that stopping a program may take in addition to its grace period
 )
 
 // ErrEnded means that the program's output has ended, so that no answer will come.
@@ -29,7 +29,8 @@ type Handler interface {
 	// Requested receives a request. The Handler answers it with Reply or Refuse, now or later. If Requested returns
 	// false, the method is unknown, and the Peer rejects the request.
 	Requested(m Message) (known bool)
-	// Changed receives changes of the output's state, such as its end, in order with the messages.
+	// Changed receives a change of the program's output, such as its end. The Handler has received all earlier
+	// messages.
 	Changed(c turn.Change)
 }
 
@@ -99,8 +100,8 @@ func (p *Peer) read() {
 			p.finish(err)
 			return
 		}
-		// Store the offset before the message is handled. A turn that starts meanwhile must not receive the message a
-		// second time after a restart of ductor.
+		// Store the offset before dispatching the message. Otherwise, a turn that starts during dispatch would store an
+		// offset before the message, and would receive the message again after a restart of ductor.
 		p.handled.Store(p.in.At())
 		p.dispatch(raw)
 	}
@@ -124,8 +125,8 @@ func (p *Peer) dispatch(raw []byte) {
 		p.opts.Handler.Notified(m)
 	case m.hasID():
 		p.calls.deliverAnswer(m)
-	// With an error without an ID, the program reports that it could not read a message of ductor. All other messages
-	// without a method and an ID are garbage.
+	// An error without an ID means that the program could not read a message of ductor. Without the error, the message
+	// is garbage.
 	case m.Error == nil:
 		p.Garbage(raw)
 	}

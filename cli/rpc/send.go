@@ -14,16 +14,17 @@ type Prompt struct {
 	ID     string // ID of the request, by which ductor finds the answer after a restart
 	Method string
 	Params any
-	// Mark returns the start of the turn, which ductor needs to resume the turn after a restart. size is the size of
-	// the request in bytes. Before the Peer writes the request, it stores the mark. If that fails, the Peer does not
-	// write the request. If the field Turn of the mark is empty, the Peer does not store the mark.
+	// Mark returns the turn's mark, which ductor needs to resume the turn after a restart. size is the size of the
+	// request in bytes. The Peer stores the mark before it writes the request. If storing fails, the Peer does not
+	// write the request. If Turn is empty in the mark, the Peer writes the request without storing the mark.
 	Mark     func(size int) cli.Mark
 	Marked   func(cli.Mark) // receives the mark after it was stored; may be nil
 	Answered func(Message)  // receives the answer; called on the goroutine that reads the output
 	Unsent   func(error)    // receives the error if the request was not written
 }
 
-// Ask queues a prompt and returns at once. If ctx ends before the mark is stored, the prompt is not written.
+// Ask queues a prompt and returns at once. If ctx ends before the Peer has stored the turn's mark, the Peer does not
+// write the prompt.
 func (p *Peer) Ask(ctx context.Context, q Prompt) {
 	before := func(size int) error {
 		m := q.Mark(size)

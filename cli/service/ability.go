@@ -11,9 +11,9 @@ import (
 	"ductor/cli/tools"
 )
 
-// limited returns req with the agent's own names of tools in its tool lists. It returns a Failure if the agent cannot
-// be restricted to these tools, or may ignore the permission mode. It skips the check of the mode for requests with
-// TextOnly, and for resumed turns, which started with their mode.
+// limited returns a copy of req in which the tool lists contain the agent's own names of tools. It returns a Failure if
+// the agent cannot be restricted to these tools, or if the agent may ignore the permission mode. limited does not check
+// the mode of a request with TextOnly, or of a resumed turn, whose mode was checked when the turn started.
 func (e *agentEntry) limited(req cli.Request) (cli.Request, *cli.Failure) {
 	agent, why := e.provider.Agent(), ""
 	holder, ok := e.provider.(cli.ModeHolder)
@@ -83,7 +83,7 @@ func (s *Service) ShowSkill(ctx context.Context, agent cli.Agent, req cli.Reques
 		return asked
 	}
 	home, err := entry.runEnv.home(ctx, req)
-	// The home determines which skill has this name, so it must be known.
+	// Each home has its own skills. Without the home, it is unknown which skill has this name.
 	if err != nil {
 		asked.Missing = cmp.Or(asked.Missing, "which skills there are")
 		return asked
@@ -157,8 +157,8 @@ func (s *Service) mode(ctx context.Context, e *agentEntry) (cli.Mode, error) {
 	return mode, nil
 }
 
-// modeSoFar returns the mode in which an agent probably runs. Unlike mode, it does not ask the agent. If the agent's
-// modes are not cached, it returns the configured mode or live.
+// modeSoFar returns the mode in which an agent probably runs. It does not ask the agent for its modes. If the modes
+// are not cached, modeSoFar returns the configured mode, or cli.Live if none is configured.
 func (s *Service) modeSoFar(e *agentEntry) cli.Mode {
 	want := s.opts.Modes[e.provider.Agent()]
 	can, _ := e.modes.latest()
@@ -173,7 +173,7 @@ func (s *Service) modeSoFar(e *agentEntry) cli.Mode {
 // session has its own home, because such a home contains only one session.
 //
 // If a user copied the home of one account to another account, both contain the same sessions. StoredSessions lists
-// each of these only once. It prefers the copy of the agent's account in accounts.
+// each of these sessions only once. It prefers the copy of the account that accounts contains for the agent.
 func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, accounts cli.Accounts,
 	dir string) ([]cli.StoredSession, error) {
 	at := s.runEnvs.get(in)
@@ -227,8 +227,8 @@ func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, accounts c
 	return all, nil
 }
 
-// withoutCopies returns each session once. If several accounts have a session, it prefers the agent's account in
-// accounts, and otherwise the first account by name.
+// withoutCopies returns each session once. If several accounts of an agent have the session, withoutCopies prefers the
+// account that accounts contains for the agent, and otherwise the first account by name.
 func withoutCopies(all []cli.StoredSession, accounts cli.Accounts) []cli.StoredSession {
 	rank := func(s cli.StoredSession) int {
 		if s.Account == accounts[s.Agent] {

@@ -83,7 +83,7 @@ func (p *pool) serve() {
 			e.used = p.opts.Now()
 		case p.barred(r):
 			return false
-		// A request that opens a session before its turn must not wait.
+		// Open no session ahead of its turn if the pool is closing, or if the conversation already uses a session.
 		case r.ahead != nil && (p.phase != keeping || p.find(r.conversation, opening, busy, expiring) != nil):
 		default:
 			e = p.start(r, len(waiting) == 0)
@@ -107,8 +107,8 @@ func (p *pool) serve() {
 	}
 }
 
-// start creates an entry for a request. The entry's process is one that sessions share, or a new one. start returns nil
-// if neither is possible. Only the first waiting request can get a new process, so that no other request overtakes it.
+// start creates an entry for a request, in a process that sessions share or in a new process. It returns nil if neither
+// is possible. Only the first waiting request can get a new process, so that no other request overtakes it.
 func (p *pool) start(r *request, first bool) *pooled {
 	at := p.slotOf(processID{r.sandbox, r.agent, r.shares()})
 	if at == nil || at.ending() {
@@ -120,7 +120,7 @@ func (p *pool) start(r *request, first bool) *pooled {
 	return p.add(&pooled{closeKey: r.closeKey, entry: r.entry, mode: r.mode, state: opening}, at)
 }
 
-// answer ends the wait of the request. It sends e to the waiting caller. e is nil if no session should be opened.
+// answer sends e to the caller of pool.request. e is nil if no session should be opened ahead of a turn.
 func (r *request) answer(e *pooled) {
 	switch {
 	case e == nil:
@@ -133,7 +133,7 @@ func (r *request) answer(e *pooled) {
 	r.granted <- e
 }
 
-// forget removes the reason for waiting from r.short, unless the method request has already received it.
+// forget empties the channel r.short. The channel may contain the reason why the request waits, which no longer applies.
 func (r *request) forget() {
 	select {
 	case <-r.short:
@@ -141,9 +141,12 @@ func (r *request) forget() {
 	}
 }
 
-// barred reports whether the request must wait. There are two reasons: its session is being closed, or a session that
-// may fit the request is being opened ahead of a turn. If a closing entry has no conversation, its process serves
-// several conversations, so all requests for the agent wait.
+// barred reports whether the request must wait. There are two reasons:
+//
+//   - A session with the same closeKey is being closed. If the closing entry has no conversation, its process serves
+//     several conversations. All requests for the agent then wait.
+//   - A session with the same closeKey is being opened or checked ahead of a turn. If the request itself is ahead of a
+//     turn, it also waits for such sessions of other agents in its conversation.
 func (p *pool) barred(r *request) bool {
 	all := closeKey{sandbox: r.sandbox, agent: r.agent}
 	for e := range p.entries() {

@@ -102,7 +102,7 @@ func (s *Service) attempt(ctx context.Context, entry *agentEntry, mode cli.Mode,
 		emit(cli.Status{Kind: cli.StatusIdle})
 	}
 	if lent.session == nil {
-		emit(cli.Status{Kind: cli.StatusStarting}) // SessionStarted ends the status
+		emit(cli.Status{Kind: cli.StatusStarting}) // users see this status until SessionStarted
 		session, late, err := s.open(ctx, entry, mode, req, lent, emit)
 		switch {
 		case ctx.Err() != nil && session == nil:
@@ -115,7 +115,7 @@ func (s *Service) attempt(ctx context.Context, entry *agentEntry, mode cli.Mode,
 	return s.attemptIn(ctx, lent, req, emit)
 }
 
-// attemptIn makes the attempt with an open session.
+// attemptIn runs the turn in an open session.
 func (s *Service) attemptIn(ctx context.Context, lent *pooled, req cli.Request, emit func(cli.Event)) attempt {
 	w := &resultGuard{
 		agent: lent.agent, emit: emit, waits: func(id cli.ApprovalID, waiting bool) { s.pool.waitsForUser(lent, id, waiting) },
@@ -140,8 +140,8 @@ func (s *Service) recordBegun(req cli.Request, id cli.AgentSessionID) {
 
 // open opens the session of the entry e. If the provider's Open fails, open removes e from the pool.
 //
-// If ctx ends before the provider's Open returns, open does not wait, and returns the channel late. A goroutine then
-// waits for Open, closes the session that Open may return, and closes late.
+// If ctx ends before the provider's Open returns, open does not wait, and the result late is a channel. A goroutine
+// then waits for Open, closes the session that Open may return, and closes the channel.
 func (s *Service) open(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, e *pooled,
 	emit func(cli.Event)) (session cli.Session, late chan struct{}, err error) {
 	type opened struct {

@@ -21,7 +21,7 @@ const troubleTTL = 5 * time.Second
 type cached[T any] struct {
 	*core
 	fetch func(context.Context) T
-	good  func(T) bool // reports whether a result is valid for MenuTTL
+	good  func(T) bool // reports whether a result is cached for MenuTTL, and not only for troubleTTL
 
 	mu     sync.Mutex
 	value  T

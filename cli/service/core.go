@@ -17,9 +17,9 @@ type core struct {
 	work *group
 }
 
-// group counts running work, so that Close can wait for it. Unlike a sync.WaitGroup, it accepts no new work after
-// close, and waiting can end early. The methods Go and Add do not check whether the group is closed. After close, only
-// work that is already running may call them.
+// group counts running work, so that Close can wait for it. Unlike a sync.WaitGroup, a group can be closed, and
+// wait ends early if its context ends. After close, enter and spawn accept no work. Go and Add do not check whether the
+// group is closed, so only work that is already running may then call them.
 type group struct {
 	sync.WaitGroup
 

@@ -39,7 +39,7 @@ type state int
 
 const (
 	opening  state = iota
-	warming        // is being opened before its turn, or is being checked; the conversation's turns wait
+	warming        // a warmUp opens the session or checks whether it fits; turns of the conversation wait
 	idle           // runs no turn
 	busy           // runs a turn
 	expiring       // runs a turn, and will be closed after the turn
@@ -47,7 +47,8 @@ const (
 	stuck          // could not be closed or opened in time, and may still have a process
 )
 
-// pooled is an entry of the pool: a session, including the time in which it is opened or closed.
+// pooled is the pool's entry for one session. The entry already exists while the session is being opened, and still
+// exists while it is being closed.
 type pooled struct {
 	closeKey
 	entry     *agentEntry // nil for an old run whose agent is no longer configured
@@ -108,8 +109,8 @@ type request struct {
 	closeKey
 	entry   *agentEntry
 	mode    cli.Mode
-	ahead   *warmUp    // nil if the request is for a turn
-	shares  func() int // returns the PID of the existing process that the session would share, or 0
+	ahead   *warmUp    // set if the session is for a later turn; nil if a turn waits for the session
+	shares  func() int // returns the PID of the running process that a new session would share, or 0
 	told    shortage
 	granted chan *pooled  // buffered; receives one entry, or nil if no session should be opened before the turn
 	short   chan shortage // buffered; contains the latest reason for waiting
@@ -226,7 +227,7 @@ func (p *pool) inspect(e *pooled) (cli.SessionInfo, cli.Process) {
 
 // info returns the session's info, or the zero value if the provider panics.
 func (e *pooled) info() (info cli.SessionInfo) {
-	_ = guard(e.agent, func() error { info = e.session.Info(); return nil }) // after a panic, Alive is false
+	_ = guard(e.agent, func() error { info = e.session.Info(); return nil })
 	return info
 }
 

@@ -67,8 +67,8 @@ func (s *Service) countAttachingLocked(run cli.RunID, n int) {
 	}
 }
 
-// attachingNow returns how many callers want to attach to each run; see countAttaching. Code that ends runs must call
-// attachingNow before it lists the runs. It may then end every listed run that the result does not contain.
+// attachingNow returns how many callers want to attach to each run; see countAttaching. Code that ends runs must first
+// call attachingNow and then list the runs. It must not end a run that the result of attachingNow contains.
 func (s *Service) attachingNow() map[cli.RunID]int {
 	s.leftMu.Lock()
 	defer s.leftMu.Unlock()
@@ -79,7 +79,8 @@ const adoptWait = 10 * time.Second
 
 func (s *Service) adopt(ctx context.Context, entry *agentEntry, run cli.LeftRun,
 	req cli.Request) (session cli.Session, err error) {
-	// Attach even if the turn was aborted, because only an attached session can end the turn properly.
+	// Attach even if the turn was aborted. Without a session, ductor could not interrupt the turn, but only kill the
+	// agent.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), adoptWait)
 	defer cancel()
 	err = guard(run.Agent, func() (err error) {
@@ -155,8 +156,7 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 	there, err := s.furnish(ctx, entry, there, nil)
 	req.Home = there.Home
 	var session cli.Session
-	// If the turn was cut short, attach to the run in spite of an error, because only a session can end the turn
-	// properly.
+	// If the turn was cut short, attach to the run in spite of an error; see adopt.
 	if err == nil || ctx.Err() != nil {
 		session, err = s.adopt(ctx, entry, left.run, req)
 	}
@@ -173,9 +173,10 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 	return s.attemptIn(ctx, left.at, req, emit)
 }
 
-// Settled tells all launchers that ductor has stored the outcome of a turn; see cli.Launcher. It first waits, in the
-// background, until the outcome is on the disk: if the disk loses the outcome, the next start needs the agent's output.
-// Without this output, the next start would replace the answer in the chat by an older text.
+// Settled tells all launchers that ductor has stored the outcome of a turn. The launchers then delete the agent's
+// output; see cli.Launcher. So Settled first waits, in the background, until the outcome will survive a power failure.
+// If the outcome were lost after the output was deleted, the next process of ductor would replace the answer in the
+// chat by an older text.
 func (s *Service) Settled(turn cli.TurnID) {
 	if s.runEnvs.addSettled(turn) {
 		s.work.spawn(s.flushSettled)

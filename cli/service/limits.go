@@ -81,8 +81,8 @@ func (p *pool) lacks(remaining []*slot, freedBytes int64, requests ...*request) 
 	return enough
 }
 
-// shortFor returns the limit that prevents the waiting requests from getting a process. It assumes that each request
-// needs a new process, and ignores processes that are about to end.
+// shortFor returns the limit that prevents all waiting requests from getting a new process, or enough if there is none.
+// Processes that are about to end count as ended.
 func (p *pool) shortFor(waiting []*request) lack {
 	var freed int64
 	there := slices.DeleteFunc(p.living(), func(at *slot) bool {

@@ -162,8 +162,8 @@ func unusable(agent cli.Agent, auth cli.Auth) *cli.Failure {
 }
 
 // sandboxWait limits how long a caller waits for a sandbox to report which agents are usable. Building the sandbox's
-// image can take minutes. So after a caller has waited in vain, no caller waits for the sandbox until silentFor has
-// passed.
+// image can take minutes. So if the sandbox does not answer in time, no caller waits for the sandbox until silentFor
+// has passed.
 const (
 	sandboxWait = 2 * time.Second
 	silentFor   = time.Minute
@@ -171,12 +171,13 @@ const (
 
 // Default returns the agent for conversations in which the user has chosen none. This is the configured agent if it is
 // usable. Otherwise Default returns the first usable fallback, together with the Failure of the configured agent. If no
-// fallback is usable either, Default returns this Failure as the error. Agents that are not configured as a fallback
-// are only used if a user chooses them.
+// fallback is usable either, Default returns this Failure as err. Agents that are not configured as a fallback are only
+// used if a user chooses them.
 //
 // Default also returns the configured agent in these cases:
+//
 //   - A sandbox is unavailable or does not answer soon. The turn then waits for the sandbox and reports the problem.
-//   - The agent takes too long to answer, and no fallback is usable. A turn waits longer than Default.
+//   - The agent takes too long to answer, and no fallback is usable. The turn then gives the agent more time.
 //
 // If ctx comes from cli.AtOnce, an agent that has not answered yet counts as usable.
 func (s *Service) Default(ctx context.Context, in cli.Sandbox,
@@ -217,7 +218,7 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox,
 			first = e.named(unusable(agent, answer.auth))
 		}
 	}
-	// The turn will report that the environment has none of these agents.
+	// The environment has none of the preferred agents. The turn will report this.
 	if first == nil {
 		return s.opts.Default, nil, nil
 	}
@@ -268,18 +269,18 @@ func (s *Service) isSilent(at *runEnv) bool {
 	return since != 0 && s.opts.Now().Sub(time.Unix(0, since)) < silentFor
 }
 
-// recordSilence records that a caller has waited for a sandbox in vain. It also starts queries of the sandbox's agents.
-// It does not wait for them, because ctx is already done.
+// recordSilence records that a sandbox did not answer a caller in time. It also starts queries of the sandbox's agents
+// for later callers, without waiting for the answers. ctx is already done.
 func (s *Service) recordSilence(ctx context.Context, at *runEnv) {
 	if !s.isSilent(at) {
 		at.silent.Store(s.opts.Now().UnixNano())
 	}
 	for _, entry := range at.entries() {
-		_, _ = entry.auth.get(ctx) // starts a query for later callers
+		_, _ = entry.auth.get(ctx) // only starts a query, because ctx is already done
 	}
 }
 
-// preferred lists the agents that ductor uses without a choice of the user: the default and its fallbacks.
+// preferred lists the agents that ductor uses if the user has chosen none: the default and its fallbacks.
 func (s *Service) preferred() []cli.Agent {
 	return append([]cli.Agent{s.opts.Default}, s.opts.Fallback...)
 }

@@ -52,7 +52,7 @@ type Options struct {
 	MemoryEvery time.Duration // interval between measurements; ductor also measures after each turn
 
 	MenuTTL  time.Duration // how long answers of agents are cached
-	MenuWait time.Duration // how long ductor waits for an answer of an agent
+	MenuWait time.Duration // how long ductor waits for an agent to answer a query, such as one for its models
 
 	// Accounts lists the log-ins of this host's agents besides their default ones. Other environments have only the
 	// default log-ins.
@@ -66,8 +66,8 @@ type Options struct {
 	// RunEnvs exist.
 	OpenRunEnv func(cli.Sandbox) (RunEnv, bool)
 
-	// Background stores whether a run has background work: the run has some if start.Note is not empty. If Background
-	// is nil, nothing is stored.
+	// Background stores whether a run has background work. The run has such work if start.Note is not empty. If
+	// Background is nil, ductor stores nothing.
 	Background func(ctx context.Context, start cli.Start) error
 	// Began stores the ID of each session that an agent creates for ductor. If Began is nil, nothing is stored.
 	Began func(ctx context.Context, id cli.AgentSessionID) error

@@ -128,9 +128,9 @@ func exited(process cli.Process) bool {
 	}
 }
 
-// settle updates an entry when the PID of its process becomes known. If other sessions use the same process, settle
-// moves the entry to their slot. settle also starts a goroutine that closes the idle sessions of the process when the
-// process ends.
+// settle updates an entry when the PID of its process becomes known. If the pool already has a slot for this process,
+// because sessions share the process, settle moves the entry to that slot. settle also starts a goroutine that closes
+// the idle sessions of the process when the process ends.
 func (p *pool) settle(e *pooled, pid int, process cli.Process) {
 	if at := p.slotOf(processID{e.sandbox, e.agent, pid}); at != nil && at != e.slot {
 		p.remove(e)

@@ -77,7 +77,7 @@ func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, emitResult
 		emitResult()
 	case a.result.Aborted && cli.Replaced(ctx) && s.pool.giveBack(a.lent):
 		emitResult()
-	// The cause ErrDetached did not cut the turn short: the turn ended by itself just before ductor could detach.
+	// A turn that ended by itself just before ductor could detach was not cut short, although ctx has ended.
 	case a.result.Aborted || ctx.Err() != nil && !errors.Is(context.Cause(ctx), cli.ErrDetached):
 		if at.sandbox == "" {
 			emitResult()
@@ -94,8 +94,7 @@ func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, emitResult
 	}
 }
 
-// awaitLate waits until a provider's Open has returned, even if its turn has ended. It waits at most Grace, and returns
-// false if Open takes longer.
+// awaitLate waits until late is closed; see open. It waits at most Grace, and returns false if late is still open then.
 func (s *Service) awaitLate(late chan struct{}) bool {
 	wait := time.NewTimer(s.opts.Grace)
 	defer wait.Stop()
@@ -122,9 +121,8 @@ func reusable(r cli.Result) bool {
 	}
 }
 
-// judge returns the Result of a turn after the provider has run it. If the provider emitted no Result, hasResult is
-// false, and judge adds err, the error of running the turn. If ctx has ended, judge may replace the error by the cause
-// of ctx; see recut.
+// judge returns the Result of a turn. err is the error of runTurn. If the provider emitted no Result, hasResult is
+// false, and judge sets r.Err to err. If ctx has ended, judge may replace r.Err by the cause of ctx; see recut.
 func judge(ctx context.Context, w *resultGuard, r cli.Result, hasResult bool, err error) cli.Result {
 	if !hasResult {
 		r.Err = cli.AsFailure(w.agent, err)

@@ -24,7 +24,7 @@ type runEnv struct {
 	silent atomic.Int64
 
 	look   chan struct{} // mutex; held while the runs of the previous process of ductor are listed
-	unseen bool          // the runs of the previous process still have to be listed and ended; guarded by look
+	unseen bool          // whether ductor still has to list and end the runs of the previous process; look guards it
 }
 
 func (s *Service) newRunEnv(sandbox cli.Sandbox, launchers []cli.Launcher, homes Homes,
@@ -111,8 +111,8 @@ func (at *runEnv) lost(agent cli.Agent, err error) *cli.Failure {
 	return &cli.Failure{Kind: cli.NoSandbox, Agent: agent, Sandbox: at.sandbox, Reason: err.Error(), Cause: err}
 }
 
-// named sets the environment in a failure. If something outside of ductor killed a program in a sandbox, named also
-// changes the failure, because probably a user stopped the sandbox's container.
+// named sets the environment in a failure. If an unknown process killed a program in a sandbox, a user has probably
+// stopped the sandbox's container. named then reports this instead of a crash.
 func (at *runEnv) named(f *cli.Failure) *cli.Failure {
 	if f == nil || f.Sandbox == at.sandbox {
 		return f

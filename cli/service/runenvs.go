@@ -162,7 +162,7 @@ func (s *Service) SetProviders(replace func(in cli.Sandbox, present []cli.Provid
 		}
 		before := at.accounts()
 		for _, e := range next {
-			succeed(append([]*agentEntry{e}, e.others...), before)
+			inheritLogins(append([]*agentEntry{e}, e.others...), before)
 		}
 		at.agents.Store(&next)
 		after := at.accounts()
@@ -170,15 +170,15 @@ func (s *Service) SetProviders(replace func(in cli.Sandbox, present []cli.Provid
 	}
 }
 
-// succeed lets the provider of each new entry take over the log-in of the entry that it replaces.
-func succeed(entries, before []*agentEntry) {
+// inheritLogins lets the provider of each entry take over the log-in from the old entry of the same agent and account.
+func inheritLogins(entries, oldEntries []*agentEntry) {
 	for _, e := range entries {
 		next, ok := e.provider.(cli.Successor)
-		i := slices.IndexFunc(before, func(old *agentEntry) bool {
+		i := slices.IndexFunc(oldEntries, func(old *agentEntry) bool {
 			return old.agent() == e.agent() && old.home.Account == e.home.Account
 		})
-		if ok && i >= 0 && before[i] != e {
-			next.Succeed(before[i].provider)
+		if ok && i >= 0 && oldEntries[i] != e {
+			next.Succeed(oldEntries[i].provider)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 // Decide sends a user's answer to the agent of a running turn. It returns ErrNotAsked if the turn is not running, or if
 // no request with this ID is waiting in it. The answer never reaches another turn. Safe for concurrent use.
 func (s *Service) Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error {
-	return s.present.with(ctx, turn, cli.ErrNotAsked, func(ctx context.Context, to *presence) error {
+	return s.present.withTurn(ctx, turn, cli.ErrNotAsked, func(ctx context.Context, to *presence) error {
 		decider, ok := to.session.session.(cli.Decider)
 		if !ok {
 			return cli.ErrNotAsked
@@ -47,7 +47,7 @@ func (s *Service) Bring(ctx context.Context, sandbox cli.Sandbox, files []string
 // errors.ErrUnsupported if the agent accepts no messages during a turn. After any other error, it is unknown whether
 // the agent received the prompt.
 func (s *Service) Steer(ctx context.Context, turn cli.TurnID, req cli.Request) error {
-	return s.present.with(ctx, turn, cli.ErrNoTurn, func(ctx context.Context, to *presence) error {
+	return s.present.withTurn(ctx, turn, cli.ErrNoTurn, func(ctx context.Context, to *presence) error {
 		steerer, ok := to.session.session.(cli.Steerer)
 		if !ok {
 			return fmt.Errorf("steer %s: %w", to.session.agent, errors.ErrUnsupported)
@@ -67,7 +67,7 @@ func (s *Service) Steer(ctx context.Context, turn cli.TurnID, req cli.Request) e
 // SetPermission returns ErrNoTurn if the turn is not running. The error matches errors.ErrUnsupported if the agent
 // cannot change the mode during a turn. After any other error, it is unknown which mode the agent uses.
 func (s *Service) SetPermission(ctx context.Context, turn cli.TurnID, mode cli.PermissionMode) error {
-	return s.present.with(ctx, turn, cli.ErrNoTurn, func(ctx context.Context, to *presence) error {
+	return s.present.withTurn(ctx, turn, cli.ErrNoTurn, func(ctx context.Context, to *presence) error {
 		session, ok := to.session.session.(cli.PermissionSetter)
 		if !ok {
 			return fmt.Errorf("change the permission mode of %s: %w", to.session.agent, errors.ErrUnsupported)
@@ -82,7 +82,7 @@ func (s *Service) recordStart(ctx context.Context, turn cli.TurnID, start cli.St
 	if turn == cli.BackgroundMark {
 		return s.opts.Background(ctx, start)
 	}
-	return s.present.with(ctx, turn, cli.ErrNoTurn, func(_ context.Context, to *presence) error {
+	return s.present.withTurn(ctx, turn, cli.ErrNoTurn, func(_ context.Context, to *presence) error {
 		if to.started == nil {
 			return nil
 		}
@@ -129,9 +129,9 @@ func (p *present) enter(req cli.Request, session *pooled) (leave func(patience t
 	}
 }
 
-// with calls f with a running turn, and with a context that ends with the turn. It returns notRunning if the turn is
-// not running.
-func (p *present) with(ctx context.Context, turn cli.TurnID, notRunning error,
+// withTurn calls f for a running turn. The context of f is cancelled when the turn ends. withTurn returns notRunning if
+// the turn is not running.
+func (p *present) withTurn(ctx context.Context, turn cli.TurnID, notRunning error,
 	f func(context.Context, *presence) error) error {
 	p.mu.Lock()
 	e := p.turns[turn]
@@ -190,7 +190,7 @@ func (s *Service) withSession(ctx context.Context, agent cli.Agent, req cli.Requ
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	if turn != "" {
-		err := s.present.with(ctx, turn, cli.ErrNoTurn,
+		err := s.present.withTurn(ctx, turn, cli.ErrNoTurn,
 			func(ctx context.Context, to *presence) error { return f(ctx, to.session.session) })
 		if !errors.Is(err, cli.ErrNoTurn) { // ErrNoTurn means that the turn has ended, so its session is idle
 			return err

@@ -39,10 +39,10 @@ func (s *Service) Survey(ctx context.Context, openTurns []cli.OpenTurn) (map[cli
 	remains := map[cli.TurnID]cli.Remains{}
 	began := time.Now()
 	var errs []error
-	rest := map[*runEnv][]leftTurn{} // runs in which no open turn was running
+	rest := map[*runEnv][]leftTurn{} // runs without a turn that Resume can continue
 	taken := map[closeKey]bool{}
-	for _, t := range openTurns { // get also opens a sandbox that belongs to one conversation
-		s.runEnvs.get(t.Sandbox)
+	for _, t := range openTurns {
+		s.runEnvs.get(t.Sandbox) // creates the sandbox if it belongs to one conversation
 	}
 	for _, sight := range s.sightings(ctx) {
 		if sight.err != nil {
@@ -53,7 +53,7 @@ func (s *Service) Survey(ctx context.Context, openTurns []cli.OpenTurn) (map[cli
 			continue
 		}
 		for _, run := range sight.runs {
-			run.Marks = nil // ductor uses only the marks in its store, and not those of a launcher
+			run.Marks = nil // ignore the launcher's marks; claim adds the marks that ductor has stored
 			left := leftTurn{runEnv: sight.runEnv, from: sight.from, run: run}
 			if s.claim(&left, openTurns, remains) {
 				taken[left.closeKey()] = true
@@ -87,7 +87,7 @@ func (s *Service) Survey(ctx context.Context, openTurns []cli.OpenTurn) (map[cli
 	return remains, errors.Join(errs...)
 }
 
-// sightings lists the runs of the previous process in all environments. It asks all launchers at the same time.
+// sightings asks the launchers of all environments, at the same time, for the runs of the previous process of ductor.
 func (s *Service) sightings(ctx context.Context) []*sighting {
 	var list []*sighting
 	var all sync.WaitGroup

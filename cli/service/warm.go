@@ -52,7 +52,7 @@ func (s *Service) warm(entry *agentEntry, req cli.Request) {
 	if session == nil {
 		var late chan struct{}
 		session, late, err = s.open(w.ctx, entry, cli.Live, req, e, nil)
-		if late != nil && !s.awaitLate(late) { // Open has not returned in time; turns must not wait any longer
+		if late != nil && !s.awaitLate(late) { // Open has still not returned, but turns must not wait any longer
 			s.pool.giveUp(e)
 		}
 	}

@@ -45,7 +45,7 @@ func (p *Process) leave(how Leaving) (last bool, state State) {
 		if p.use.state != Dead {
 			p.become(Detached)
 		}
-		p.use.sessions -= len(p.use.awaited) // ductor is ending, so no request will resume these turns
+		p.use.sessions -= len(p.use.awaited) // ductor is ending, so no request will resume the awaited turns
 		clear(p.use.awaited)
 	}
 	last, state = p.use.sessions <= 0, p.use.state

@@ -7,8 +7,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// Members maps the agent's IDs of sessions to values of type M. Each value receives the changes of the output; see
-// Changed. The zero value is empty. Safe for concurrent use.
+// Members maps the IDs that the agent gave its sessions to values of type M. The zero value is empty. Safe for
+// concurrent use.
 type Members[M receiver] struct {
 	mu  sync.Mutex
 	all map[cli.AgentSessionID]M
@@ -19,7 +19,7 @@ type receiver interface {
 	Changed(c turn.Change)
 }
 
-// Changed implements rpc.Handler. It passes the change to the values of all sessions.
+// Changed implements rpc.Handler. It calls the method Changed of each value.
 func (ms *Members[M]) Changed(c turn.Change) {
 	for _, m := range ms.All() {
 		m.Changed(c)

@@ -15,16 +15,16 @@ import (
 // stopSlack is the time that stopping a process may take in addition to its grace period.
 const stopSlack = 10 * time.Second
 
-// Server is the provider's part of a process. An implementation embeds the *Process.
+// Server is the part of a process that the provider implements. An implementation embeds the *Process.
 type Server interface {
 	// Process does not report the end of the output to Handler.Changed, because turns learn of this end from
 	// Process.Gone.
 	rpc.Handler
 	// Greet prepares a new process for sessions. If it returns an error, the process is not used.
 	Greet(ctx context.Context) error
-	// Await prepares the Server for a turn that a request may resume. The previous process of ductor started this turn.
-	// From now on, the Server stores the agent's messages for the turn. Await returns the value for Pool.Resume, or nil
-	// if the mark is invalid. The pool calls the returned function if no request resumes the turn in time.
+	// Await prepares the Server to resume a turn of the previous process of ductor. m is the turn's mark. From now on,
+	// the Server stores the agent's messages for this turn. Pool.Resume returns kept. kept is nil if the mark is
+	// invalid. The pool calls drop if no request resumes the turn in time.
 	Await(m cli.Mark, left cli.LeftRun) (kept any, drop func())
 }
 

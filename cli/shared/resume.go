@@ -8,11 +8,13 @@ import (
 	"ductor/cli/rpc"
 )
 
-// resumeWait is the time in which requests can resume the turns of an old process. ductor drops the other turns.
+// resumeWait is how long ductor waits for requests that resume the turns of a run. It then drops the turns that no
+// request has resumed.
 const resumeWait = time.Minute
 
-// Resume attaches to a run of the previous process of ductor, and returns what Server.Await returned for the given turn
-// of this run. All turns of a run share one Process, which ends after these turns. Errors are *cli.Failure.
+// Resume attaches to a run of the previous process of ductor and resumes one of its turns. It returns the value kept
+// that Server.Await returned for this turn. All turns of a run share one Process, which ends with the last of them.
+// Errors are *cli.Failure.
 func (p *Pool[S]) Resume(ctx context.Context, left cli.LeftRun, turn cli.TurnID) (kept any, err error) {
 	switch _, begun := left.Mark(turn); {
 	case turn == "":
@@ -23,7 +25,7 @@ func (p *Pool[S]) Resume(ctx context.Context, left cli.LeftRun, turn cli.TurnID)
 	p.mu.Lock()
 	proc := p.attached[left.Run]
 	if proc == nil {
-		proc = p.make("", 1) // counts one session while ductor attaches
+		proc = p.make("", 1) // counts as one session until awaitTurns counts the turns
 		proc.run, proc.use.state = left.Run, Attached
 		p.attached[left.Run] = proc
 		go proc.attach(left)
@@ -66,7 +68,8 @@ func (p *Process) attach(left cli.LeftRun) {
 	})
 }
 
-// awaitTurns calls Server.Await for each turn that a request may resume. Each such turn counts as a session.
+// awaitTurns calls Server.Await for each turn of the run. Each turn that requests can resume counts as a session, so
+// that the process does not end before the turn does.
 func (p *Process) awaitTurns(left cli.LeftRun) {
 	all := map[cli.TurnID]awaited{}
 	for _, m := range left.Marks {
@@ -84,7 +87,8 @@ func (p *Process) awaitTurns(left cli.LeftRun) {
 	p.use.running = len(all)
 }
 
-// claim returns what Server.Await returned for a turn, but only once. It returns nil if no such turn waits.
+// claim removes a turn from the awaited turns, and returns the value that Server.Await returned for it. It returns nil
+// if the turn is not awaited.
 func (p *Process) claim(turn cli.TurnID) (kept any) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()

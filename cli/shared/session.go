@@ -19,7 +19,7 @@ const (
 	PhaseOpening Phase = "opening" // is being opened; messages that arrive in this phase are dropped
 	PhaseNew     Phase = "new"     // open, but without a turn so far
 	PhaseIdle    Phase = "idle"
-	PhaseAdopted Phase = "adopted" // the session stores messages of a resumed turn until the call of Turn
+	PhaseAdopted Phase = "adopted" // the session stores the messages of a resumed turn until Session.Turn is called
 	PhaseRunning Phase = "running" // a turn handles the messages
 	PhaseSpent   Phase = "spent"   // no turn may start in this process, because child processes of a turn may still run
 	PhaseLeft    Phase = "left"    // ductor has detached; the next process of ductor will handle the messages
@@ -29,8 +29,8 @@ const (
 // AgentSession is the part of a Session that the provider implements. If the Session moves to another process, it gets
 // another AgentSession.
 type AgentSession[M any] interface {
-	// ID returns the agent's ID of the session. It is constant after Open, but may be empty until the end of the first
-	// turn.
+	// ID returns the ID that the agent gave the session. It may return "" between Open and the end of the first turn.
+	// Apart from that, the ID does not change after Open.
 	ID() cli.AgentSessionID
 	Host() *Process
 	// Open creates the session or resumes req.Resume.
@@ -41,8 +41,8 @@ type AgentSession[M any] interface {
 	// Check returns an error if the agent does not support t.Req in any process. At the time of the call, the session's
 	// process may have ended.
 	Check(t *Turn[M]) error
-	// Begin prepares the session for a turn, and returns the provider's part of the turn. It changes the session's
-	// settings to t.Req unless t was adopted. It does not send the prompt.
+	// Begin prepares the session for a turn, and returns the turn's AgentTurn. It changes the session's settings to
+	// t.Req unless t was adopted. It does not send the prompt.
 	Begin(ctx context.Context, t *Turn[M]) (AgentTurn[M], error)
 	// Stop stops the process because the agent does not end a turn. If other turns run in the process, Stop may leave
 	// it running.
@@ -56,8 +56,8 @@ type AgentSession[M any] interface {
 
 // Dialect contains what a provider defines for all of its sessions.
 type Dialect[M any] struct {
-	// Join joins a process that fits req. It returns the provider's part of a new session in that process. The caller
-	// opens the session. From now on, the provider delivers the session's messages to s.
+	// Join joins a process that fits req, and returns a new AgentSession in that process. From now on, the provider
+	// delivers the messages of this AgentSession to s. The caller calls AgentSession.Open.
 	Join func(ctx context.Context, s *Session[M], req cli.Request) (AgentSession[M], error)
 	// Prompt is the prefix of the IDs of requests that start turns. It identifies these requests after a restart of
 	// ductor.
@@ -134,8 +134,8 @@ func (s *Session[M]) Open(ctx context.Context, req cli.Request) error {
 	}
 }
 
-// opened makes agent the session's AgentSession after agent.Open succeeded. It drops the messages that the agent sent
-// during the opening. It returns false if the session was closed meanwhile.
+// opened stores agent as the session's AgentSession. The caller calls opened after agent.Open succeeded. opened drops
+// the messages that the agent sent during the opening. It returns false if the session was closed meanwhile.
 func (s *Session[M]) opened(agent AgentSession[M], req cli.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,14 +178,14 @@ func (s *Session[M]) leave(ctx context.Context, agent AgentSession[M], was Phase
 	return errors.Join(err, agent.Host().Leave(ctx, how))
 }
 
-// Agent returns the provider's part of the session, or nil while the session is not in a process.
+// Agent returns the session's AgentSession, or nil while the session is not in a process.
 func (s *Session[M]) Agent() AgentSession[M] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.agent
 }
 
-// usable returns the provider's part of the session, or nil if no turn may start in its process.
+// usable returns the session's AgentSession, or nil if no turn may start in its process.
 func (s *Session[M]) usable() AgentSession[M] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,7 +230,7 @@ func (s *Session[M]) Info() cli.SessionInfo {
 	return info
 }
 
-// Running returns the provider's part of the running turn. It returns nil if no turn is running, or if its prompt was
+// Running returns the AgentTurn of the running turn. It returns nil if no turn is running, or if the turn's prompt was
 // not sent yet.
 func (s *Session[M]) Running() AgentTurn[M] {
 	s.mu.Lock()
@@ -307,8 +307,8 @@ func (s *Session[M]) shut() (t *Turn[M], first bool) {
 	return s.turn, first
 }
 
-// remove sets the session's phase, and takes the session out of its process. It returns the provider's part of the
-// session and the previous phase. If agent is not nil, the caller must call Leave on the agent's host.
+// remove sets the session's phase, and takes the session out of its process. It returns the session's AgentSession and
+// the previous phase. If agent is not nil, the caller must call Leave on the agent's host.
 func (s *Session[M]) remove(phase Phase) (agent AgentSession[M], was Phase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

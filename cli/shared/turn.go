@@ -31,7 +31,7 @@ const (
 	PromptFailed   PromptState = "failed" // the agent did not receive the prompt, or rejected it
 )
 
-// AgentTurn is the provider's part of a turn. The goroutine of the turn calls all methods except Decide.
+// AgentTurn is the part of a turn that the provider implements. The turn's goroutine calls all methods except Decide.
 type AgentTurn[M any] interface {
 	// Start emits SessionStarted if the agent has already named the session.
 	Start()
@@ -63,7 +63,7 @@ type Approvals interface {
 	Close(detached bool)
 }
 
-// Hopeless is an AgentTurn that notices if the agent repeats something that cannot succeed; see turn.Loop.
+// Hopeless is an AgentTurn that reports whether the agent repeats something that cannot succeed; see turn.Loop.
 type Hopeless interface {
 	Hopeless() bool
 }
@@ -76,8 +76,8 @@ type Turn[M any] struct {
 	Adopted *cli.Mark           // set if the previous process of ductor started the turn
 
 	session *Session[M]
-	agent   AgentSession[M] // the provider's part of the session
-	part    AgentTurn[M]    // the provider's part of the turn
+	agent   AgentSession[M]
+	part    AgentTurn[M]
 	inbox   *turn.Queue[Item[M]]
 	prompt  prompt
 	ctx     context.Context

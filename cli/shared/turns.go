@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TurnEnd describes which processes a turn leaves running when it ends.
+// TurnEnd describes what a turn leaves behind in its process.
 type TurnEnd string
 
 // TurnEnd values.
@@ -26,11 +26,11 @@ func (p *Process) TurnStarted() bool {
 	return p.use.state == Ready
 }
 
-// TurnEnded stops counting a turn. If the process should end with its last turn, and this was the last turn, TurnEnded
-// stops the process and waits until it has ended.
+// TurnEnded records that a turn has ended. If the process is in the state Ending and no other turn is running,
+// TurnEnded stops the process and waits until it has ended.
 func (p *Process) TurnEnded(ctx context.Context, end TurnEnd) {
 	p.prog.Ended(p.peer.Handled())
-	if !p.count(end) {
+	if !p.turnOver(end) {
 		return
 	}
 	if err := p.Stop(context.WithoutCancel(ctx), p.pool.opts.Grace); err != nil {
@@ -39,8 +39,8 @@ func (p *Process) TurnEnded(ctx context.Context, end TurnEnd) {
 	}
 }
 
-// count stops counting a turn. It reports whether the caller must stop the process.
-func (p *Process) count(end TurnEnd) (stop bool) {
+// turnOver reduces the number of running turns. It reports whether the caller must stop the process.
+func (p *Process) turnOver(end TurnEnd) (stop bool) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
 	p.use.running--

@@ -109,8 +109,9 @@ func For(agent cli.Agent, lists ...cli.ToolList) (cli.ToolList, error) {
 	return all, nil
 }
 
-// Limit replaces the names in a request's lists of tools by the agent's own names. It returns an error if the agent
-// cannot be limited in this way. From the allowed tools, it removes those that ductor must check; see unchecked.
+// Limit replaces the names in a request's lists of tools by the agent's own names. It removes those allowed tools that
+// ductor must check; see unchecked. Limit returns an error if the agent cannot enforce the lists, or the request's
+// MaxTurns.
 func Limit(p cli.Provider, req cli.Request) (cli.Request, error) {
 	agent := p.Agent()
 	limited := slices.ContainsFunc(req.ToolLists, func(l cli.ToolList) bool { return !l.Empty() })
@@ -131,7 +132,8 @@ func Limit(p cli.Provider, req cli.Request) (cli.Request, error) {
 	}
 	left := func(s cli.ToolServer) bool { return !list.Permits("mcp:" + s.Name) }
 	kept := slices.DeleteFunc(slices.Clone(req.Servers), left)
-	for _, s := range req.Servers { // kept has no denied servers, so the list need not deny them
+	// ductor does not offer denied servers to the agent, so the list need not deny them.
+	for _, s := range req.Servers {
 		list.Denied = slices.DeleteFunc(list.Denied, func(name string) bool { return name == "mcp:"+s.Name })
 	}
 	req.Tools, req.AllowedTools, req.Servers = list, unchecked(agent, req.AllowedTools), kept
@@ -147,7 +149,8 @@ func Limit(p cli.Provider, req cli.Request) (cli.Request, error) {
 // LimitsTurns reports whether an agent supports cli.Request.MaxTurns, which limits the model's answers in a turn.
 func LimitsTurns(agent cli.Agent) bool { return agent == "claude" }
 
-// removeServers removes the names of absent servers from the lists. It returns an error if a list permits nothing else.
+// removeServers removes the names of absent servers from the lists. It returns an error if a list permits only absent
+// servers.
 func removeServers(lists []cli.ToolList, absent []cli.AbsentServer) ([]cli.ToolList, error) {
 	gone := func(name string) bool {
 		server, ok := cli.NamedServer(name)
@@ -156,7 +159,7 @@ func removeServers(lists []cli.ToolList, absent []cli.AbsentServer) ([]cli.ToolL
 	lists = slices.Clone(lists)
 	for i, l := range lists {
 		only := slices.DeleteFunc(slices.Clone(l.Only), gone)
-		if len(only) < len(l.Only) && len(only) == 0 { // an empty list would permit every tool
+		if len(only) < len(l.Only) && len(only) == 0 { // without names, the list would permit every tool
 			return nil, fmt.Errorf("its list permits only %s, which this turn has not", strings.Join(l.Only, ", "))
 		}
 		lists[i] = cli.ToolList{Only: only, Denied: slices.DeleteFunc(slices.Clone(l.Denied), gone)}
@@ -191,17 +194,17 @@ func Own(agent cli.Agent, names []string) []string {
 func unchecked(agent cli.Agent, allowed []string) []string {
 	return slices.DeleteFunc(Own(agent, allowed), func(name string) bool {
 		r, _ := rowOf(name)
-		// Copilot's own names of web tools start with "url". It would read another name as the name of an MCP server.
+		// Copilot would interpret a web tool's name that does not start with "url" as the name of an MCP server.
 		return r.kind != "web" || agent == "copilot" && !strings.HasPrefix(name, "url")
 	})
 }
 
-// Covers reports whether a name in a list of allowed tools means a tool of an agent. name has no parentheses. tool is
-// the name in the agent's requests for approval. Covers knows no MCP servers.
+// Covers reports whether a name in a list of allowed tools refers to a tool of an agent. name has no parentheses. tool
+// is the name in the agent's requests for approval. Covers does not handle MCP servers.
 //
-// For an agent that is not in the table, the names "shell" and "edit" mean every tool that any known agent uses for
-// this purpose. Names of other kinds mean no tool of such an agent. For example, its tool "read" may belong to an MCP
-// server that only claims to change nothing.
+// If the agent is not in the table, the names "shell" and "edit" cover every tool that any known agent uses for this
+// purpose. Other kinds, such as "read", cover no tool of such an agent: a tool of this name may belong to an MCP server
+// that falsely claims to change nothing.
 func Covers(agent cli.Agent, name, tool string) bool {
 	r, known := rowOf(name)
 	switch {

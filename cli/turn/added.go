@@ -9,27 +9,25 @@ import (
 	"ductor/cli"
 )
 
-// Added contains the messages that users sent during a turn, and that ductor adds to the turn. A provider sends such a
-// message in its method Steer (see cli.Steerer), and reports to Added what it learns about the message. Added
-// determines the result of Steer:
+// Added contains the messages that users send to the agent during a turn. The provider's method Steer (see cli.Steerer)
+// calls Add, sends the message to the agent, and then calls Accepted, Rejected or Lost. Steer returns their result:
 //
-//   - If the agent has the message, Steer returns nil. If the model then never reads the message, Settle lists it.
-//   - If the model will never read the message, and Steer has not returned yet, Steer returns ErrNoTurn.
-//   - If neither is known, Steer returns another error.
+//   - nil if the agent has the message. If the model then never reads the message, Settle lists the message as unread.
+//   - ErrNoTurn if the model will never read the message.
+//   - another error if it is unknown whether the agent has the message.
 //
 // The zero value is empty. Safe for concurrent use.
 type Added struct {
 	mu     sync.Mutex
 	all    []*Message // all messages, in the order of the calls of Add
 	closed bool       // the turn accepts no more messages
-	early  []string   // names for which Read found no message; Accepted checks them
+	early  []string   // names of messages that the model read before Accepted set the name
 }
 
-// Message is a message in an Added. After Add, the caller sends the message to the agent. Then the caller calls
-// Accepted, Rejected or Lost, and returns their error from Steer.
+// Message is a message that a user sends during a turn. Add creates it.
 type Message struct {
 	in      *Added
-	name    string     // the agent's name of the message; empty if it is not known
+	name    string     // name by which the agent identifies the message; empty if it is not known
 	turn    cli.TurnID // turn ID of the message, for Result.Steered; empty if it is not known
 	state   messageState
 	settled chan struct{} // closed when the message is no longer in flight
@@ -40,16 +38,16 @@ type messageState string
 const (
 	inFlight messageState = "in flight" // it is not known yet whether the agent has the message; Steer has not returned
 	accepted messageState = "accepted"  // the agent has the message, but its model has not read it; Steer returns nil
-	read     messageState = "read"      // the model has read the message; Steer returns nil if it still runs
-	unread   messageState = "unread"    // the model will never read the message, and Settle lists it; Steer returns nil
+	read     messageState = "read"      // the model has read the message; Steer returns nil if Steer is still running
+	unread   messageState = "unread"    // the agent has the message, but its model never reads it; Steer returns nil
 	dropped  messageState = "dropped"   // the model will never read the message; Steer returns ErrNoTurn
-	unknown  messageState = "unknown"   // it is unknown whether the agent has the message; Steer returns another error
-	adopted  messageState = "adopted"   // like unknown, but the previous process of ductor sent the message
+	unknown  messageState = "unknown"   // it is unknown whether the agent has the message; Steer returns an error
+	adopted  messageState = "adopted"   // the previous process of ductor sent the message; the agent may have it
 )
 
-// Add adds a message that the caller is about to send. name is the agent's name of the message, or empty if the agent
-// chooses the name. Add returns nil if the turn accepts no more messages. If the turn already contains a message with
-// this name, Add returns that message, and isNew is false.
+// Add adds a message that the caller is about to send. The agent identifies the message by name. name is empty if the
+// agent chooses the name. Add returns nil if the turn accepts no more messages. If the turn already contains a message
+// with this name, Add returns that message, and isNew is false.
 func (a *Added) Add(name string, turn cli.TurnID) (m *Message, isNew bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -93,8 +91,8 @@ func (m *Message) become(state messageState) {
 	m.state = state
 }
 
-// Accepted records that the agent has the message. name is the agent's name of the message. Accepted returns ErrNoTurn
-// if the model will not read the message.
+// Accepted records that the agent has the message and identifies it by name. Accepted returns ErrNoTurn if the model
+// will not read the message.
 func (m *Message) Accepted(name string) error {
 	m.in.mu.Lock()
 	defer m.in.mu.Unlock()
@@ -122,8 +120,9 @@ func (m *Message) Rejected() error {
 	return cli.ErrNoTurn
 }
 
-// Lost records that the agent did not answer whether it has the message. err is the reason. Lost waits until Read or
-// another method reports what happened to the message, or until ctx is done.
+// Lost records that the agent did not confirm the message, and that err is the reason. Before that, Lost waits until
+// another method, such as Read, records what happened to the message, or until ctx is done. Lost returns nil if the
+// model has read the message, and ErrNoTurn if the model will never read it.
 func (m *Message) Lost(ctx context.Context, err error) error {
 	select {
 	case <-m.settled:
@@ -147,8 +146,7 @@ func (a *Added) Read(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch m := a.find(name); {
-	// Without a name, it is unknown which message the model has read.
-	case name == "":
+	case name == "": // an empty name identifies no message
 	case m == nil:
 		a.early = append(a.early, name)
 	case m.state != unread:
@@ -170,7 +168,7 @@ func (a *Added) Drop(name string) {
 }
 
 // DropAll records that the model will read no more messages, for example because the process has ended. Settle does not
-// list adopted messages as unread, because the model may have read them before.
+// list a message of Adopt as unread, because the model may have read it before ductor restarted.
 func (a *Added) DropAll() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -190,9 +188,9 @@ func (m *Message) drop() {
 	}
 }
 
-// Expire makes the turn accept no more messages, and drops the messages in flight. Call Expire at the end of a turn of
-// an agent that accepts messages only during a turn, and whose model reads all accepted messages before the turn ends.
-// Such an agent has not accepted the messages in flight.
+// Expire makes the turn accept no more messages, and drops the messages in flight. Call Expire at the end of a turn,
+// but only for an agent whose model reads every message that the agent accepts during the turn. A message that is then
+// still in flight was not accepted.
 func (a *Added) Expire() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -230,7 +228,7 @@ func (a *Added) Sent(f func(name string, turn cli.TurnID)) {
 // Waiting returns the names of the messages that the model may still read, in order.
 func (a *Added) Waiting() []string { return a.names(inFlight, accepted, unknown, adopted) }
 
-// End reports whether the turn may end, because the model will read no further message. If End returns true, the turn
+// End reports whether the model will read no further message, so that the turn may end. If End returns true, the turn
 // accepts no more messages.
 func (a *Added) End() bool {
 	a.mu.Lock()
@@ -247,17 +245,16 @@ func (a *Added) Close() (left bool) {
 	return a.waits()
 }
 
-// waits reports whether the model may still read a message. Read cannot find a message without a name, so waits counts
-// such a message only while it is in flight. The caller holds mu.
+// waits reports whether the model may still read a message. A message without a name counts only while it is in flight,
+// because Read cannot report it later. The caller holds mu.
 func (a *Added) waits() bool {
 	return slices.ContainsFunc(a.all, func(m *Message) bool {
 		return m.state == inFlight || (m.state == accepted || m.state == unknown || m.state == adopted) && m.name != ""
 	})
 }
 
-// Settle makes the turn accept no more messages. It returns the turn IDs of the messages that the model has read, and
-// of those that the agent has but the model will never read. If a message is still in flight, its state becomes
-// unknown.
+// Settle makes the turn accept no more messages. It returns the turn IDs of the messages in the states read and unread.
+// Messages in flight become unknown.
 func (a *Added) Settle() (turns cli.Steered) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -36,7 +36,7 @@ type approvalsPhase int
 
 const (
 	taking approvalsPhase = iota
-	held                  // between Hold and Release
+	held                  // Hold was called, but not Release; users see no requests
 	closed
 )
 
@@ -81,8 +81,8 @@ func (a *Approvals[A]) index(id cli.ApprovalID) int {
 	return slices.IndexFunc(a.open, func(p Pending[A]) bool { return p.ID == id })
 }
 
-// tell emits the open requests that the user has not seen. It does not hold mu while it emits, because the user's
-// answer may arrive during the call of Pass.
+// tell emits the open requests that the user has not seen. It does not hold mu while it emits a request, because TakeIf
+// needs mu if the user answers before Pass returns.
 func (a *Approvals[A]) tell() {
 	a.mu.Lock()
 	var news []Pending[A]

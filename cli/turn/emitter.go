@@ -21,7 +21,7 @@ type Emitter struct {
 	accepted  bool                // whether the agent has accepted the prompt
 	blocks    []textBlock
 	text      strings.Builder // the emitted answer: the blocks, separated by blank lines
-	confirmed int             // after GiveUp, length of the answer that is still valid; otherwise -1
+	confirmed int             // length of the answer without text that GiveUp declared invalid; -1 if there is none
 	tools     tools
 	done      bool
 	replaying bool // the events are from the time before ductor attached
@@ -63,8 +63,8 @@ func (e *Emitter) Session(id cli.AgentSessionID, model cli.ModelID) {
 	e.Started(cli.SessionStarted{AgentSessionID: id, Model: model})
 }
 
-// Started is like Session, with more details. It emits nothing before the session has an ID, and an empty ID does not
-// replace another ID.
+// Started emits next if it differs from the last SessionStarted. If next has no ID, Started uses the ID of the last
+// SessionStarted. It emits nothing as long as the session has no ID.
 func (e *Emitter) Started(next cli.SessionStarted) {
 	next.Model = named(next.Model)
 	if e.session != nil {
@@ -197,7 +197,7 @@ func (e *Emitter) ToolStart(t cli.ToolStarted) (news bool) {
 		return false
 	}
 	now := e.now()
-	parent := e.tools.shown(t.Parent)
+	parent := e.tools.eventID(t.Parent)
 	call, news := e.tools.start(t, now)
 	if !news {
 		return false
@@ -230,8 +230,18 @@ func (e *Emitter) ToolChange(t cli.ToolStarted) {
 		return
 	}
 	call.digest = callDigest(t)
-	t.ID, t.Parent = call.id, e.tools.shown(t.Parent)
+	t.ID, t.Parent = call.id, e.tools.eventID(t.Parent)
 	e.emit(cli.ToolChanged{ToolStarted: titled(t)})
+}
+
+// ToolStartOrChange is like ToolStart for a tool that is not open. If the tool is open and t has another name or input,
+// ToolStartOrChange emits t as the new description.
+func (e *Emitter) ToolStartOrChange(t cli.ToolStarted) {
+	if call := e.tools.running(t.ID); call == nil {
+		e.ToolStart(t)
+	} else if call.digest != callDigest(t) {
+		e.ToolChange(t)
+	}
 }
 
 // ToolEnd emits t if the tool is open. It sets a missing duration.
@@ -258,10 +268,10 @@ func (e *Emitter) Pass(ev cli.Event) {
 	case cli.CaughtUp:
 		e.replaying = false
 	case cli.ApprovalAsked:
-		asked.Started = e.tools.asked(asked.Started)
+		asked.Started = e.tools.requestedID(asked.Started)
 		ev = asked
 	case cli.QuestionAsked:
-		asked.Started = e.tools.asked(asked.Started)
+		asked.Started = e.tools.requestedID(asked.Started)
 		ev = asked
 	}
 	if !e.done {

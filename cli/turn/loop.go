@@ -12,12 +12,13 @@ import (
 // DefaultInterruptWait is the default of Limits.Interrupt.
 const DefaultInterruptWait = 30 * time.Millisecond
 
-// Limits are the time limits of a turn. Zero means the default, except for Start and First.
+// Limits are the time limits of a turn. The loop cuts the turn short if the agent is silent for too long. Zero means
+// the default, except for Start and First.
 type Limits struct {
-	Start     time.Duration // replaces Stall until Turn.Accepted is called; zero if the provider never calls it
-	First     time.Duration // replaces Stall until the program of a Stream prints something; zero means Stall
-	Stall     time.Duration // the turn ends after this time without output
-	ToolStall time.Duration // replaces Stall while a tool is running
+	Start     time.Duration // longest silence before Turn.Accepted is called; zero if the provider never calls it
+	First     time.Duration // longest silence before the program of a Stream prints something; zero means Stall
+	Stall     time.Duration // longest silence in all other cases
+	ToolStall time.Duration // longest silence while a tool is running
 	Interrupt time.Duration // time for a first reaction to an interrupt
 	Grace     time.Duration // greatest time between the interrupt and SIGKILL
 }
@@ -89,9 +90,9 @@ type Phase string
 // Phase values.
 const (
 	Starting     Phase = "starting"     // the agent has not accepted the turn
-	Running      Phase = "running"      // the agent works; the loop limits its silence
-	Waiting      Phase = "waiting"      // the agent waits for the user; its silence does not matter
-	Interrupting Phase = "interrupting" // the loop has asked the agent to end the turn
+	Running      Phase = "running"      // the agent works; a long silence cuts the turn short
+	Waiting      Phase = "waiting"      // the agent waits for the user and may be silent for any time
+	Interrupting Phase = "interrupting" // the loop has asked the agent to end the turn, or will ask after Accepted
 	Killing      Phase = "killing"      // the loop is stopping the process
 	Done         Phase = "done"
 )
@@ -212,7 +213,7 @@ func (t *Turn[T]) detaches() bool {
 	return t.cancellation.why == "" && errors.Is(context.Cause(t.ctx), cli.ErrDetached)
 }
 
-// end returns the result of Run. If the turn was cut short, the result is the reason, and otherwise outcome.
+// end returns the result of Run: the reason if the turn was cut short, and outcome if it was not.
 func (t *Turn[T]) end(outcome End) End {
 	t.phase = Done
 	if outcome == EndDetached {
@@ -290,7 +291,7 @@ func (t *Turn[T]) tick() {
 		switch {
 		case now.Before(t.cancellation.due):
 			t.timer.Reset(t.cancellation.due.Sub(now))
-		case t.cancellation.deferred && t.replay.active: // the old output may contain the end of the turn
+		case t.cancellation.deferred && t.replay.active: // the turn may already have ended in the old output
 			t.timer.Reset(t.loop.Source.Limits.Grace / 2)
 		default:
 			t.kill()
@@ -305,7 +306,8 @@ func (t *Turn[T]) tick() {
 			t.cancellation.silence = silence
 			t.interrupt(EndStalled)
 		default:
-			// If a tool ends, the limit becomes shorter. So check again after the shortest limit.
+			// A running tool raises the limit. Nothing resets the timer when the tool ends, so check again after the
+			// lowest limit.
 			t.timer.Reset(min(limit-silence, l.Stall, cmp.Or(l.Start, l.Stall)))
 		}
 	}
@@ -352,9 +354,9 @@ func (t *Turn[T]) kill() {
 	}()
 }
 
-// CutWait returns how long an agent may take to end a turn that is cut short, before ductor kills the process. The time
-// is short, because killing the process does little harm. It is longer if the next message replaces the turn, because
-// that message would have to wait for a new process.
+// CutWait returns how long an agent may take to end a turn that is cut short, before ductor kills the process. It
+// returns a longer time if the user's next message replaces the turn: after a kill, that message would have to wait for
+// a new process.
 func CutWait(ctx context.Context, grace time.Duration) time.Duration {
 	if cli.Replaced(ctx) {
 		return 2 * grace

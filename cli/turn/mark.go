@@ -22,8 +22,8 @@ func (s *Stream) Mark(ctx context.Context, m cli.Mark) error {
 	return s.process.Begin(ctx, m)
 }
 
-// MarkIdle stores m as the start of a turn. The turn starts after the line that the callback StreamOptions.Idle is
-// handling. Only this callback may call MarkIdle; see Mark.
+// MarkIdle stores m as the start of a turn; see Mark. Only the callback StreamOptions.Idle may call MarkIdle. The turn
+// starts after the line that Idle received.
 func (s *Stream) MarkIdle(ctx context.Context, m cli.Mark) error {
 	m.Output = s.lines.handled // the router holds its lock while it calls Idle, so s.lines.offset would deadlock
 	return s.process.Begin(ctx, m)

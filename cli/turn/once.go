@@ -20,7 +20,7 @@ type OneShot struct {
 	Read func(Once) Reading
 }
 
-// Once is a turn with its own process.
+// Once is one turn of a OneShot. The turn has its own process.
 type Once struct {
 	Stream  *Stream
 	Out     *Emitter

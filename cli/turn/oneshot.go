@@ -8,17 +8,17 @@ import (
 	"ductor/cli"
 )
 
-// OneShotSession is the state of a session that starts a process for each turn. It consists of the agent's ID of the
-// session and the running process. Safe for concurrent use.
+// OneShotSession is the state of a session that starts a process for each turn. It consists of the running process and
+// of the ID that the agent gave the session. Safe for concurrent use.
 type OneShotSession struct {
 	agent cli.Agent
 	home  string // HOME in which the agent stores the session
 
 	mu     sync.Mutex
 	id     cli.AgentSessionID
-	stream *Stream       // stream of the running turn, or of the turn to resume; nil between turns
-	over   chan struct{} // closed when the turn of stream is over
-	left   *cli.LeftRun  // run of the turn to resume; nil after GoOn, or if there is no such turn
+	stream *Stream       // stream of the running turn, or of the turn that Adopt added; nil between turns
+	over   chan struct{} // closed when the turn that uses stream is over
+	left   *cli.LeftRun  // run of the turn that Adopt added, until GoOn returns it; otherwise nil
 	closed bool
 }
 
@@ -27,8 +27,8 @@ func NewOneShotSession(agent cli.Agent, home string) *OneShotSession {
 	return &OneShotSession{agent: agent, home: home}
 }
 
-// Adopt adds the turn that the previous process of ductor started. p is the turn's process, attached at the start of
-// its output.
+// Adopt adds a turn that the previous process of ductor started, so that GoOn can return it. p is the turn's process,
+// attached at the start of its output.
 func (s *OneShotSession) Adopt(p cli.Process, o StreamOptions, left cli.LeftRun) {
 	o.Past = &Past{Until: left.OutputEnd}
 	s.mu.Lock()
@@ -36,8 +36,8 @@ func (s *OneShotSession) Adopt(p cli.Process, o StreamOptions, left cli.LeftRun)
 	s.stream, s.left, s.over = NewStream(p, o), &left, make(chan struct{})
 }
 
-// GoOn returns the turn that Adopt added, or nil if there is none. After the first call, it returns nil. The caller
-// must call End.
+// GoOn returns the turn that Adopt added, and the turn's run. The caller must then call End. GoOn returns nil if Adopt
+// added no turn, or if GoOn was called before.
 func (s *OneShotSession) GoOn() (*Stream, *cli.LeftRun) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *OneShotSession) End(ctx context.Context, stream *Stream, end End) error
 	return err
 }
 
-// Named stores the agent's ID of the session. It ignores an empty ID.
+// Named stores the ID that the agent gave the session. It ignores an empty ID.
 func (s *OneShotSession) Named(id cli.AgentSessionID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,8 +127,7 @@ func (s *OneShotSession) Close(ctx context.Context) error {
 	}
 }
 
-// Detach detaches from the turn that Adopt added, if GoOn was not called. If there is no such turn, Detach only closes
-// the session.
+// Detach closes the session. It also detaches from a turn that Adopt added and GoOn has not returned.
 func (s *OneShotSession) Detach() {
 	stream, _ := s.shut()
 	if stream == nil {

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// lastWord returns the word at the end of the confirmed answer, or "" if the answer ends between two words. If the new
-// text continues or changes this word, the chat must show the whole word again.
+// lastWord returns the word at the end of the confirmed answer, or "" if the answer ends between two words. New text
+// may continue or change this word, so add retracts the word and emits it again with the new text.
 //
 // A character that is not ASCII ends the word, because some languages use no spaces.
 func (e *Emitter) lastWord() string {

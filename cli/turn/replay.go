@@ -5,19 +5,21 @@ import "time"
 // Resumed contains the position and the start time of a turn that the previous process of ductor started.
 type Resumed struct {
 	From  int64     // offset in the output at which the turn starts
-	Began time.Time // start time of the turn; zero means the time of the last output before From
-	When  func(offset int64) time.Time
+	Began time.Time // start time of the turn; if zero, the replay uses When(From-1)
+	// When returns the time at which the program printed the byte at this offset. It returns zero if the time is
+	// unknown.
+	When func(offset int64) time.Time
 }
 
 // replay tracks how far a resumed turn has handled the output from before ductor attached.
 type replay struct {
 	Resumed
-	active bool  // the current item was printed before ductor attached
+	active bool  // whether the turn still has to handle output from before ductor attached
 	at     int64 // offset after the current item
 }
 
-// reach makes an item the current one. end is the offset after the item, or 0 if the item is not output. reach returns
-// false if the item belongs to an earlier turn.
+// reach records that the turn handles an item of the old output. end is the offset after the item, or 0 for an item
+// that is not output, which reach ignores. reach returns false if the item belongs to an earlier turn.
 func (r *replay) reach(end int64) bool {
 	if !r.active || end == 0 {
 		return true

@@ -10,7 +10,7 @@ type router struct {
 	queue *Queue[queued] // lines for the turn
 	idle  func(line []byte)
 
-	mu      sync.Mutex // held while idle runs, and while a turn starts or ends
+	mu      sync.Mutex // held while the callback idle runs, and while a turn starts or ends
 	to      recipient
 	handled int64         // offset after the last handled line
 	past    bool          // the current output is from before ductor attached
@@ -21,7 +21,7 @@ type router struct {
 type recipient string
 
 const (
-	firstTurn   recipient = "the first turn" // lines wait for the first turn
+	firstTurn   recipient = "the first turn" // the queue stores the program's lines until the first turn begins
 	runningTurn recipient = "the turn"
 	noTurn      recipient = "no turn"
 )
@@ -91,8 +91,9 @@ func (r *router) begin() (past bool) {
 	return r.past
 }
 
-// finish ends the turn. It first calls recordEnd with the offset after the last line that the turn has handled. From
-// then on, the callback idle gets all lines, beginning with those in rest and those in the queue.
+// finish ends the turn. It first calls recordEnd with the offset after the last line that the turn has handled. It then
+// passes the lines in rest and the lines in the queue to the callback idle. From then on, the router passes all lines
+// to idle.
 func (r *router) finish(rest []queued, recordEnd func(offset int64)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -34,8 +34,8 @@ type StreamOptions struct {
 
 	// Past is set if ductor attached to a running process.
 	Past *Past
-	// Held is set if all lines so far belong to the first turn. The Stream then stores them for that turn, even if Idle
-	// is set.
+	// Held is set if the lines before the first turn belong to that turn. The Stream then queues these lines for the
+	// turn instead of passing them to Idle.
 	Held bool
 }
 
@@ -228,7 +228,7 @@ func (s *Stream) Turn(ctx context.Context, loop Loop[[]byte]) End {
 	})
 	if loop.Interrupt != nil {
 		t.loop.Interrupt = func() error {
-			s.Hurry() // the agent's reaction must not wait in the buffer
+			s.Hurry() // so that the loop sees the agent's reaction at once
 			return loop.Interrupt()
 		}
 	}

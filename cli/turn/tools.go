@@ -18,7 +18,7 @@ type tools struct {
 
 type toolCall struct {
 	id      cli.ToolID // the call's ID in events, which may differ from the agent's ID
-	uses    int        // number of calls so far with the agent's ID, including this one
+	uses    int        // 1 for the first call with the agent's ID, 2 for the next call with that ID, and so on
 	digest  string     // digest of the call's name and input
 	started time.Time
 	ended   bool
@@ -28,8 +28,8 @@ func newTools() tools {
 	return tools{last: map[cli.ToolID]*toolCall{}, used: map[cli.ToolID]bool{}}
 }
 
-// start adds a call. It returns false if the agent repeats the announcement of a running call, or of the last call with
-// this ID.
+// start adds a call. It returns false if the agent announces a running call again. It also returns false if the last
+// call with this ID had the same name and input, because the agent then repeats the announcement of that call.
 func (t *tools) start(announced cli.ToolStarted, at time.Time) (*toolCall, bool) {
 	digest := callDigest(announced)
 	before := t.last[announced.ID]
@@ -45,15 +45,15 @@ func (t *tools) start(announced cli.ToolStarted, at time.Time) (*toolCall, bool)
 	return call, true
 }
 
-// reuse records that the agent will use this ID for another call. Otherwise the method start would ignore that call if
-// its name and input equal those of the last call. reuse does nothing while the last call is running.
+// reuse records that the next call with this ID is a new one, even if its name and input equal those of the last call.
+// Without reuse, start would ignore such a call as a repetition. reuse does nothing while the last call is running.
 func (t *tools) reuse(id cli.ToolID) {
 	if call := t.last[id]; call != nil && call.ended {
 		call.digest = ""
 	}
 }
 
-// next returns an unused ID for the events of a call. id is the agent's ID of the call.
+// next returns an unused ID for the events of a call. id is the ID that the agent gave the call.
 func (t *tools) next(id cli.ToolID) cli.ToolID {
 	uses := 1
 	if before := t.last[id]; before != nil {
@@ -84,22 +84,22 @@ func (t *tools) end(call *toolCall) {
 	t.open = slices.DeleteFunc(t.open, func(one *toolCall) bool { return one == call })
 }
 
-// shown returns the ID that events contain for a call. id is the agent's ID of the call. If the agent has used id for
-// several calls, shown returns the ID of the latest call.
-func (t *tools) shown(id cli.ToolID) cli.ToolID {
+// eventID returns the ID that events use for the call to which the agent gave id. If the agent gave id to several
+// calls, eventID returns the ID of the latest call.
+func (t *tools) eventID(id cli.ToolID) cli.ToolID {
 	if call := t.last[id]; call != nil {
 		return call.id
 	}
 	return id
 }
 
-// asked is like shown, but for the call in a request for approval. If the last call with this ID has ended, the request
-// is for the next call with this ID, which may not have started yet.
-func (t *tools) asked(id cli.ToolID) cli.ToolID {
+// requestedID returns the ID that events use for the call for which the agent requests an approval. If the last call
+// with id has ended, the approval is for the next call with id, which may not have started yet.
+func (t *tools) requestedID(id cli.ToolID) cli.ToolID {
 	if call := t.last[id]; call != nil && call.ended {
 		return t.next(id)
 	}
-	return t.shown(id)
+	return t.eventID(id)
 }
 
 func callDigest(t cli.ToolStarted) string { return cli.Digest(t.Name, t.Input) }

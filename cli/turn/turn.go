@@ -47,8 +47,8 @@ func (t *Turn[T]) Rest() []T { return t.rest }
 // StopErr returns the error of stopping the process. Call it only after Run.
 func (t *Turn[T]) StopErr() error { return t.stopErr }
 
-// Outcome returns the Result of a turn if the agent itself sent no result. end is the End that Run returned. If the
-// process ended, Outcome calls exited for the failure.
+// Outcome returns the Result of a turn for which the agent sent no result. end is the value that Run returned. If end
+// does not determine the failure, for example because the process ended, exited returns the failure.
 func (t *Turn[T]) Outcome(end End, agent cli.Agent, exited func() *cli.Failure) cli.Result {
 	switch end {
 	case EndCancelled:

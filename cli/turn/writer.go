@@ -43,9 +43,9 @@ type Writer struct {
 	done  chan struct{} // closed when the Writer has stopped
 
 	mu      sync.Mutex
-	parcels []Parcel
+	parcels []Parcel // the queue
 	bytes   int
-	writing bool  // the goroutine is writing parcels that are no longer in the queue
+	writing bool  // whether the goroutine is writing parcels that it has already removed from the queue
 	closed  error // the reason why Put returns an error; nil while the Writer is open
 }
 
@@ -85,7 +85,7 @@ func (w *Writer) Close() {
 	wake(w.ready)
 }
 
-// Drop drops the queued data and closes the Writer. It calls Parcel.Sent of the dropped data with reason.
+// Drop removes all parcels from the queue, calls their Sent with reason, and closes the Writer.
 func (w *Writer) Drop(reason error) {
 	w.mu.Lock()
 	parcels := w.parcels
@@ -110,7 +110,7 @@ func (w *Writer) Flush(limit time.Duration) {
 	defer timer.Stop()
 	select {
 	case <-written:
-	case <-timer.C: // the program does not read
+	case <-timer.C: // the program does not read its input
 	}
 }
 

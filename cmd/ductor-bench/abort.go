@@ -25,8 +25,8 @@ func abortsOfText(ctx context.Context, s *setup) ([]float64, error) {
 	return s.abortAll(ctx, s.sizes.aborts, `[[text %q]] [[text n=20000 size=20 delay=25ms]]`, grow)
 }
 
-// abortAll sends a prompt in each of n chats, and aborts the prompt's turn. The function ready waits for the moment to
-// abort, and returns the processes of the agent's tools.
+// abortAll sends a prompt in each of n chats, and aborts the prompt's turn. Before it aborts a turn, it calls ready
+// with the agent's PID. ready waits until the turn should be aborted, and returns the PIDs of the agent's tools.
 func (s *setup) abortAll(ctx context.Context, n int, prompt string,
 	ready func(context.Context, int) ([]int, error)) ([]float64, error) {
 	var dead, replied samples

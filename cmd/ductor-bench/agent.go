@@ -20,7 +20,8 @@ const (
 	readAnswer = "answer"
 )
 
-// stampsFile is the name of the file that contains all stamps. The file is beside the link that starts the agent.
+// stampsFile is the name of the file in which the scripted agent records its stamps. The file is in the directory of
+// the agent's program.
 const stampsFile = "stamps"
 
 // stamp is the time of an event in an agent: just before the agent writes something, or just after it has read
@@ -31,8 +32,8 @@ type stamp struct {
 	event string
 }
 
-// runAgent runs the scripted agent and records its events. The benchmark uses its own program as the agent: a link with
-// the agent's name starts it.
+// runAgent runs the scripted agent and records its events. The agent's program is a symbolic link to the benchmark's
+// own program.
 func runAgent() int {
 	f, err := os.OpenFile(filepath.Join(filepath.Dir(os.Args[0]), stampsFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY,
 		0o600)

@@ -22,8 +22,8 @@ type bench struct {
 	rows   []row
 	rounds int
 	sizes  sizes
-	// scratch contains a copy of ductor. The benchmark recognizes the processes of the copy by their path. The copy
-	// also shares no memory with another ductor on this machine.
+	// scratch is the directory with a copy of ductor's programs. The benchmark finds ductor's processes by the path of the
+	// copy. No other ductor on this machine runs the copy: sharing the program's pages would reduce the PSS.
 	scratch  string
 	progress io.Writer
 }
@@ -133,8 +133,8 @@ func beside() string {
 	return path
 }
 
-// run measures each row several times, once in each round. It measures the reference bot right after ductor, so that
-// both bots find the machine in the same state.
+// run measures each row several times, once in each round. It measures the minimal bot right after ductor, so that the
+// machine is in the same state for both bots.
 func (b *bench) run(ctx context.Context) *report {
 	r := newReport(b)
 	for round := range b.rounds {

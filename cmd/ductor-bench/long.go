@@ -39,7 +39,7 @@ func longAnswer(ctx context.Context, s *setup) ([]float64, error) {
 func (s *setup) everything(v telegram.View) string {
 	var messages, files strings.Builder
 	for _, m := range v.FromBot() {
-		if strings.Contains(m.Text, "[[") { // skip messages that quote the prompt
+		if strings.Contains(m.Text, "[[") { // the message quotes the prompt, which contains directives in [[ ]]
 			continue
 		}
 		messages.WriteString(m.Text + "\n")

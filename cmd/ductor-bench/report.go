@@ -18,7 +18,8 @@ type report struct {
 	Failures   []string       `json:"failures,omitempty"`
 }
 
-// reportFigure is one figure of ductor and of the minimal bot. Each value is the minimum of all rounds.
+// reportFigure compares ductor with the minimal bot (Floor) in one figure. Ductor and Floor are the minimums of all
+// rounds.
 type reportFigure struct {
 	Row          string    `json:"row"`
 	What         string    `json:"what"`

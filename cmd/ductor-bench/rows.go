@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// row is a benchmark. It starts its own bot and measures several figures.
+// row describes one benchmark, which runs with its own bot and measures several figures.
 type row struct {
 	name    string
 	figures []figure
@@ -15,12 +15,12 @@ type row struct {
 	measure func(context.Context, *setup) ([]float64, error)
 }
 
-// figure is a measured value, and one line of the result table. The line shows the minimum of all rounds. The function
-// row.measure returns the values in the order of row.figures.
+// figure describes a value that a benchmark measures. The result table has one line for each figure, with the minimum
+// of all rounds. row.measure returns one value for each element of row.figures, in the same order.
 type figure struct {
 	what   string
 	unit   string
-	target float64 // upper limit; 0 for none
+	target float64 // the value should be at most target; 0 means that there is no target
 }
 
 const (
@@ -34,8 +34,8 @@ type sizes struct {
 	chats  int // number of chats in the benchmarks of warmTurns, startTogether and streamTogether
 	crowd  int // number of chats in the benchmark "crowd", which runs a turn in each of them at the same time
 	stored int // number of turns in the database, for the benchmark "stored"
-	turns  int // number of turns in a chat after its first turn
-	short  int // number of turns without a pause between them
+	turns  int // number of measured turns in each chat; an unmeasured turn that starts the agent comes first
+	short  int // number of turns in the benchmarks "short" and "stored"
 	many   int
 	deltas int // pieces of the long answer, 20 bytes each
 	stream int // pieces of a growing answer, 20 bytes each
@@ -44,7 +44,7 @@ type sizes struct {
 	settle time.Duration // pause after the bot has started
 	idle   time.Duration
 	busy   time.Duration // how long each answer takes in the benchmark "start"
-	refill time.Duration // pause until used-up rate limits are full again
+	refill time.Duration // how long an answer grows before abortsOfText aborts it; uses up the chat's rate limit
 }
 
 func fullSizes() sizes {

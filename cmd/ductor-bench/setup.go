@@ -23,7 +23,8 @@ const (
 	floorBot  botName = "floor"
 )
 
-// setup contains one bot and its simulated Telegram. The bot is another process. Telegram runs in this process.
+// setup contains one bot and its simulated Telegram. The bot runs in a separate process, and Telegram runs in the
+// process of the benchmark.
 type setup struct {
 	bot     botName
 	srv     *telegram.Server
@@ -122,7 +123,7 @@ func (s *setup) log() string     { return filepath.Join(s.dir, "log") }
 func (s *setup) project() string { return filepath.Join(s.dir, "project") }
 func (s *setup) claude() string  { return filepath.Join(s.dir, "bin", agent.Claude) }
 
-// chat returns the private chat of a user. The IDs of users begin with 1.
+// chat returns the private chat of the user with this ID. The first user's ID is 1.
 func (s *setup) chat(id int) *telegram.Chat {
 	return s.srv.Private(telegram.UserID(id), "User "+strconv.Itoa(id))
 }

@@ -52,7 +52,7 @@ func (s *setup) warm(ctx context.Context, word *words) (first samples, err error
 	return first, nil
 }
 
-// fill copies the last turn in the database until the database contains as many turns as the row needs.
+// fill adds sizes.stored copies of the newest turn to the database.
 func (s *setup) fill(ctx context.Context) (err error) {
 	files, err := filepath.Glob(filepath.Join(s.dir, "home", ".local", "state", "ductor", "ductor.db"))
 	if err != nil || len(files) != 1 {

@@ -10,12 +10,12 @@ import (
 
 type turn struct {
 	first time.Duration // time from the message until the chat shows the first text of the answer
-	call  time.Time     // arrival at Telegram of the call that showed the first text
+	call  time.Time     // time at which Telegram received the call that showed the first text
 }
 
-// words generates the answers, with a different word for each turn. A word is as long as the chunks that the scripted
-// agent writes, so an answer is a single chunk. A word does not end in a digit: ductor's bot token begins with a digit,
-// so ductor would wait for more text to be sure that the digit is not part of the token.
+// words generates a different word for the answer to each turn. The words have the length of a chunk of the scripted
+// agent, so the agent writes a word at once. The words do not end in a digit. The bot token begins with a digit, so
+// ductor would hold back a digit at the end until more text shows that the digit does not begin the token.
 type words int
 
 func (w *words) next() string {

@@ -31,12 +31,22 @@ type sandboxedDaemon struct {
 
 func newSeparate(t *testing.T) *sandboxedDaemon {
 	t.Helper()
+	return newSandboxed(t, orchestrator.SandboxOff,
+		map[string]string{"shared": docker.IsolationProject, "own": docker.IsolationConversation})
+}
+
+// newSandboxed starts a daemon with projects in containers, by name with their isolation. mode is the mode of everything
+// else.
+func newSandboxed(t *testing.T, mode string, projects map[string]string) *sandboxedDaemon {
+	t.Helper()
 	town := surroundings(t, func(c *config.Config) {
-		host := c.Agents.Claude.Path // for the directory without a sandbox
+		host := c.Agents.Claude.Path
 		boxed(t, c)
-		c.Agents.Claude.Path, c.Sandbox.Mode = host, orchestrator.SandboxOff
+		if c.Sandbox.Mode = mode; mode == orchestrator.SandboxOff {
+			c.Agents.Claude.Path = host // for the directory without a sandbox
+		}
 		c.Sandbox.Projects = map[string]config.SandboxProject{}
-		for name, isolation := range map[string]string{"shared": docker.IsolationProject, "own": docker.IsolationConversation} {
+		for name, isolation := range projects {
 			p := config.SandboxProject{Dir: filepath.Join(c.Projects.DefaultDir, name), Settings: c.Sandbox.Settings}
 			p.Mode, p.Isolation = orchestrator.SandboxDocker, isolation
 			if err := os.Mkdir(p.Dir, 0o755); err != nil {
@@ -115,6 +125,43 @@ func TestAttackFromASandbox(t *testing.T) {
 	t.Run("a forged answer", func(t *testing.T) { p.forgeAnswer(t) })
 	t.Run("another conversation", func(t *testing.T) { p.checkFindsNothingOfAnother(t) })
 	t.Run("what conversations left", func(t *testing.T) { p.checkForgetsConversations(t) })
+}
+
+// An agent in the container of all directories replaces the directory of a project by a link to the user's home. The
+// project gets no container, neither before nor after a restart, until its directory is back.
+func TestAttackAProjectThatBecomesALink(t *testing.T) {
+	dockertest.Need(t)
+	p := newSandboxed(t, orchestrator.SandboxDocker, map[string]string{"web": docker.IsolationProject})
+	home := t.TempDir()
+	if err := os.WriteFile(filepath.Join(home, "secret"), []byte("of the user"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	agent, web := p.at(p.mine, p.cfg.Projects.DefaultDir), p.at(p.her, p.dir("web"))
+	web.runTurn()
+	agent.ask(`[[tool cmd="mv web moved && ln -s %s web"]] [[text "it is a link"]]`, home)
+	agent.answeredBy("it is a link")
+	if to, err := os.Readlink(p.dir("web")); err != nil || to != home {
+		t.Fatalf("the link leads to %q, %v", to, err)
+	}
+	web.engine("rm", "--force", web.container())
+	isRefused := func() {
+		t.Helper()
+		web.ask(`[[tool cmd="cat secret >stolen"]] [[text "stolen"]]`)
+		web.answeredBy(fmt.Sprintf("a link leads %s to %s", p.dir("web"), home))
+		if _, stdout, _ := runDuctor(t, "doctor", "-c", p.config); !strings.Contains(stdout, p.dir("web")+" leads to "+home) {
+			t.Errorf("doctor says %s", stdout)
+		}
+		if made := web.containers(); made != "" {
+			t.Errorf("the project got the container %q", made)
+		}
+	}
+	isRefused()
+	p.daemon.kill()
+	p.rise()
+	isRefused()
+	agent.ask(`[[tool cmd="rm web && mv moved web"]] [[text "it is back"]]`)
+	agent.answeredBy("it is back")
+	web.runTurn()
 }
 
 // checkFindsNothingOfAnother makes an agent search the container of one conversation for another's home, runs and

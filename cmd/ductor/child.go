@@ -39,8 +39,9 @@ const restartWait = 10 * time.Minute
 // replyWait limits how long a hook waits for the first reply of ductor. The agent CLI waits for the hook.
 const replyWait = time.Second
 
-// runIfAsked runs a runner, a hook or an MCP server if the arguments request one, and then exits. It runs before cobra
-// parses flags, because the agent CLIs in a user's terminals wait for each hook to finish.
+// runIfAsked runs a runner, a hook or an MCP server if the arguments request one, and then exits. main calls runIfAsked
+// before it builds the cobra commands, because this takes time and an agent CLI in a user's terminal waits for each
+// hook.
 func runIfAsked() {
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == relay.ServerVerb:

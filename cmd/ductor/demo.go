@@ -89,8 +89,9 @@ func runDemo(ctx context.Context, opts demoOptions, out, stderr io.Writer) error
 	return demoPage(ctx, opts, append(worlds, w), scratch, out)
 }
 
-// dirOfTour returns the working directory for the scripted agents of the tour. If the tour runs alone, it returns the
-// directory that the user named. Otherwise the named directory is for the real agents, and dirOfTour returns "".
+// dirOfTour returns the value of --dir if the scripted agents of the tour should work in that directory. They should if
+// the demo consists of the tour alone. If real agents run, too, only the real agents use --dir, and dirOfTour returns
+// "", which means a sample project.
 func (o demoOptions) dirOfTour(alone bool) string {
 	if alone {
 		return o.dir

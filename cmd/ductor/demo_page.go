@@ -26,8 +26,8 @@ const (
 	tourPage  = "/tour/"
 )
 
-// demoPage serves a web page for each world until ctx is done: the first world at firstPage, and the second, if any, at
-// tourPage.
+// demoPage serves a web page for each world until ctx is done. A world is a ductor with its simulated Telegram. The
+// page of the first world is at firstPage. If there is a second world, its page is at tourPage.
 func demoPage(ctx context.Context, opts demoOptions, worlds []*demoWorld, scratch string, out io.Writer) (err error) {
 	server, err := web.Listen(opts.addr)
 	if err != nil {

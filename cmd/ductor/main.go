@@ -15,6 +15,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -43,7 +44,8 @@ func main() {
 	root.SetErr(stderr)
 	err = root.ExecuteContext(ctx)
 	if err == nil && run != nil {
-		// Run the bot outside of its command, because all commands with their flags stay in memory until a command returns.
+		// The command `ductor run` only sets the variable run. If the command itself ran the bot, cobra's whole tree of
+		// commands would stay in memory as long as the bot runs.
 		err = run(ctx)
 	}
 	stop()
@@ -113,8 +115,9 @@ func showUsageOnWrongArgs(cmd *cobra.Command) {
 
 type source struct {
 	env  config.Environment
-	path string // value of the flag --config, or the default path
-	err  error  // why the default path is unknown
+	path string         // value of the flag --config, or the default path
+	err  error          // why the default path is unknown
+	zone *time.Location // the zone of the first configuration that was read; nil before
 }
 
 // sourceOf adds the flag --config to cmd. It returns a source that reads the file named by the flag.
@@ -162,9 +165,10 @@ func (s *source) readParts(notes io.Writer, parts ...string) (config.Config, err
 	return ignoreMistakes(cfg, err, notes, func(e *config.Invalid) (config.Config, bool) { return e.Parts(parts...) })
 }
 
-// ignoreMistakes ignores mistakes in the parts of a configuration that a command does not need. cfg and err are the
-// result of reading the configuration. If err is about mistakes, ignoreMistakes calls part to get the needed parts. If
-// they have no mistakes, it prints err to notes and returns these parts. Otherwise it returns cfg and err.
+// ignoreMistakes ignores mistakes in the parts of a configuration that a command does not need. Its parameters cfg and
+// err are the result of reading the configuration. If err is a *config.Invalid, ignoreMistakes calls the function part
+// with err. part returns the parts that the command needs, and reports whether these parts are free of mistakes. If so,
+// ignoreMistakes prints err to notes and returns the parts. In all other cases it returns cfg and err.
 func ignoreMistakes(cfg config.Config, err error, notes io.Writer,
 	part func(*config.Invalid) (config.Config, bool)) (config.Config, error) {
 	var invalid *config.Invalid
@@ -188,6 +192,14 @@ func (s *source) read() (config.Config, error) {
 	if err != nil {
 		return cfg, app.WithKind(app.ErrConfig, err)
 	}
+	if s.zone == nil { // a reload does not change the zone
+		if s.zone, err = cfg.Telegram.Location(); err != nil {
+			return cfg, app.WithKind(app.ErrConfig, err)
+		}
+		if cfg.Telegram.Zone != "" {
+			time.Local = s.zone
+		}
+	}
 	cfg.Warnings = append(cfg.Warnings, app.DoubtsOfRoots(cfg)...)
 	return cfg, nil
 }
@@ -199,7 +211,7 @@ const (
 	exitConfig   = 2 // the configuration is invalid, so a restart does not help
 	exitToken    = 3 // Telegram rejects the bot token, so a restart does not help
 	exitInstance = 4 // another ductor already uses this bot token
-	exitDisk     = 5 // the disk with the database has reported an error; after a restart ductor reads the data again
+	exitDisk     = 5 // the disk with the database has reported an error; a restart may help
 	exitNewer    = 6 // a newer release is available
 )
 

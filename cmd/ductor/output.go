@@ -48,7 +48,7 @@ func turnOffset(ctx context.Context, from *source, info runner.Info) (offset int
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	_, start, err := db.LastStart(ctx, cli.RunID(info.ID))
-	if errors.Is(err, orchestrator.ErrNoTurn) { // no turn of the run has begun
+	if errors.Is(err, orchestrator.ErrNoTurn) { // no turn has started in this run, so print all of its output
 		return 0, nil
 	}
 	return start.Output, err

@@ -70,7 +70,7 @@ func writeRuns(out io.Writer, runs []listedRun, now time.Time) error {
 		if !i.Started.IsZero() {
 			age = now.Sub(i.Started).Round(time.Second).String()
 		}
-		// An agent can change the ID, the labels and the state of its run.
+		// The agent can change the ID, the labels and the state of its run, so PlainLine removes control characters.
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", sub.PlainLine(i.ID),
 			sub.PlainLine(cmp.Or(string(purposeOf(i).Conversation), "-")), sub.PlainLine(agentOf(i)),
 			cmp.Or(run.at.Name, "host"), i.PID, age, memory(i.Memory), sub.PlainLine(stateOf(run)))

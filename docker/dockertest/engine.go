@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Options configures a separate engine.
+// Options configures an Engine.
 type Options struct {
 	Args []string // additional arguments of dockerd
 	// Address is a TCP address of this machine, such as 127.0.0.1:2376, at which the engine also answers; "" for none.
@@ -107,7 +107,8 @@ func (e *Engine) Start() {
 	})
 }
 
-// listen returns a socket that listens at Options.Address. dockerd takes it like a socket of systemd.
+// listen returns a socket that listens at Options.Address. dockerd inherits the socket, as with systemd's socket
+// activation.
 func (e *Engine) listen() *os.File {
 	e.t.Helper()
 	listener, err := net.Listen("tcp", e.opts.Address)

@@ -60,8 +60,8 @@ func Clean() {
 }
 
 // ImageDir returns a directory from which an engine can build an image without network access. The image contains a
-// shell and the scripted agents. A test can mount another Codex at /opt/codex, which the image prefers to the scripted
-// one. A test binary creates the directory once.
+// shell and the scripted agents. If a test mounts a real Codex at /opt/codex, the image uses it instead of the scripted
+// Codex. A test binary creates the directory once.
 func ImageDir(t testing.TB) string {
 	t.Helper()
 	busybox, err := exec.LookPath("busybox")

@@ -70,7 +70,7 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	pause := 10 * time.Millisecond
 	for until := time.Now().Add(time.Minute); !ok(); time.Sleep(pause) {
-		pause = min(2*pause, 200*time.Millisecond) // many tests wait at once, and calling ok is slow
+		pause = min(2*pause, 200*time.Millisecond) // poll less often: many tests poll at once, and calls of ok are slow
 		if time.Now().After(until) {
 			t.Fatalf("%s: not in a minute", what)
 		}

@@ -28,7 +28,7 @@ func FreePort(t testing.TB) int {
 		port := 10_000 + mathrand.IntN(20_000)
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if last = err; err == nil {
-			_ = l.Close() // the port is free
+			_ = l.Close() // ignore an error: net.Listen has shown that the port is free
 			return port
 		}
 	}

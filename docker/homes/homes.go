@@ -141,9 +141,10 @@ func create(all *os.Root, name string, in io.Reader) error {
 			return fmt.Errorf("read the archive: %w", err)
 		}
 		if h.Typeflag != tar.TypeReg {
-			continue // putFile creates the directories
+			continue // putFile creates a file's directory
 		}
-		if left -= h.Size; left < 0 { // a small archive can describe large sparse files
+		// Limit the sizes in the headers, because a small archive can describe large sparse files.
+		if left -= h.Size; left < 0 {
 			return fmt.Errorf("the files are more than %d MB", MaxBytes>>20)
 		}
 		if err := putFile(home, h, archive); err != nil {

@@ -9,9 +9,9 @@ import (
 	"ductor/lang"
 )
 
-// Describe returns a schedule in words, in the language of p. It shows a single time as clocks in loc do, because the
-// schedule may contain another offset from UTC. It quotes a schedule for which it has no words. ParseSentence can parse
-// most English descriptions.
+// Describe returns a schedule in words, in the language of p. For a schedule with a single time, it converts the time
+// to the time zone loc, because the schedule may contain another offset from UTC. It quotes a schedule that it cannot
+// put into words. ParseSentence can parse most English descriptions.
 func Describe(p lang.Printer, schedule string, loc *time.Location) string {
 	line := strings.TrimSpace(schedule)
 	word, rest, _ := strings.Cut(line, " ")

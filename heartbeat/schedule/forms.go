@@ -38,12 +38,12 @@ func pattern(text string) *regexp.Regexp {
 	return regexp.MustCompile("^(?:" + text + ")(?P<rest>(?: .*)?)$")
 }
 
-// form is a kind of sentence that ParseSentence understands.
+// form is a kind of sentence that ParseSentence understands, such as "every Monday at 9:00".
 type form struct {
-	pattern  *regexp.Regexp
-	timed    bool                           // the sentence ends with times of day
+	pattern  *regexp.Regexp                 // matches the sentences of this kind
+	timed    bool                           // the sentences end with times of day
 	weekdays string                         // weekdays in cron's notation; empty if the sentence names them
-	convert  func(sentence) (string, error) // converts a sentence of this form to a line for Parse
+	convert  func(sentence) (string, error) // converts a matching sentence to a line for Parse
 }
 
 // Days of the week in cron's notation.
@@ -147,8 +147,8 @@ func match(p *regexp.Regexp, text string) map[string]string {
 
 var wantsTime = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:at|and|&)(?: at)? (\S+)`) })
 
-// restError returns the error for a sentence whose beginning matches the form, but whose end does not. rest is this
-// end.
+// restError returns the error for a sentence whose beginning matches the form f. rest contains the words that do not
+// match.
 func restError(f form, found map[string]string, rest string) error {
 	word := wantsTime().FindStringSubmatch(rest)
 	switch {

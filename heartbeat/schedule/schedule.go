@@ -24,7 +24,7 @@ const (
 // ErrNever means that a schedule has no time in the future.
 var ErrNever error = &lang.Error{Explain: func(p lang.Printer) string { return p.Text("job.never") }}
 
-// ErrPassed is an ErrNever for a schedule with a single time, which has passed.
+// ErrPassed means that a schedule has only a single time, and that this time has passed. ErrPassed wraps ErrNever.
 var ErrPassed error = &lang.Error{Explain: func(p lang.Printer) string { return p.Text("job.passed") }, Kind: ErrNever}
 
 var (
@@ -54,9 +54,9 @@ type Schedule interface {
 //   - "at 2026-11-22 08:00": a single time. Seconds are optional.
 //   - "at 2026-11-22T08:00:00+01:00": a single time that does not depend on loc.
 //
-// If daylight saving time sets the clock back, a cron line with fixed hours runs only once at a repeated time. If the
-// clock skips a time, the cron line runs right after the change. A cron line for every hour counts elapsed hours
-// instead.
+// A cron line with fixed hours follows the local time of day. If daylight saving time repeats a time, the line runs
+// only once at that time. If daylight saving time skips a time, the line runs right after the change. A cron line for
+// every hour counts elapsed hours.
 func Parse(line string, loc *time.Location, anchor time.Time) (Schedule, error) {
 	line = strings.TrimSpace(line)
 	word, rest, _ := strings.Cut(line, " ")
@@ -121,7 +121,7 @@ func (a at) Next(t time.Time) time.Time {
 // which counts elapsed hours.
 type (
 	byWall struct {
-		spec cron.Schedule // computes wall times; see wallTime
+		spec cron.Schedule // computes local times, which it treats as UTC; see wallTime
 		loc  *time.Location
 	}
 	byHour struct{ spec *cron.SpecSchedule }
@@ -153,7 +153,7 @@ func parseCron(line string, loc *time.Location) (Schedule, error) {
 	}
 	parsed, err := parser.Parse(line)
 	if err != nil {
-		return nil, fmt.Errorf("%w (%w)", noCron(line), err) // the log shows the mistake that the parser names
+		return nil, fmt.Errorf("%w (%w)", noCron(line), err) // users see noCron; the log also shows err
 	}
 	spec, ok := parsed.(*cron.SpecSchedule)
 	if !ok {

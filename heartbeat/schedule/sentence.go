@@ -139,11 +139,11 @@ func ParseRequest(text string, now time.Time, loc *time.Location) (Spec, string,
 	return Spec{}, "", why
 }
 
-// Results of explanation. Errors with a higher value help the user more.
+// Values that explanation returns. An error with a higher value helps the user more.
 const (
 	noExplanation = iota
-	missingPart   // the error names the missing part of a schedule
-	namedMistake  // the error names the mistake in a complete schedule
+	missingPart   // the error tells what is missing in the schedule
+	namedMistake  // the error tells what is wrong in an otherwise complete schedule
 )
 
 func explanation(err error) int {

@@ -41,8 +41,8 @@ type hookState struct {
 	Hook
 	prompt []part // template of the prompt
 	limit  *rate.Limiter
-	// slots contains an element for each delivery that is being stored; see inFlight. A slow or unauthenticated caller
-	// takes no slot, because the handler reads and authenticates the delivery before.
+	// slots contains an element for each delivery that is being stored; see inFlight. The handler reads and
+	// authenticates a delivery before it takes a slot, so slow or unauthenticated callers occupy no slots.
 	slots    chan struct{}
 	stored   signatures
 	unsigned rejections

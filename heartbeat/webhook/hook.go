@@ -122,7 +122,7 @@ type Result string
 
 const (
 	Recorded  Result = "recorded" // the run was stored
-	Repeated  Result = "repeated" // nothing was stored, because the event is known; the signature is new
+	Repeated  Result = "repeated" // nothing was stored, because the event is known, although with another signature
 	Replayed  Result = "replayed" // nothing was stored, because the signature is known
 	QueueFull Result = "full"     // nothing was stored, because MostQueuedRuns runs of the hook are waiting
 	Paused    Result = "paused"   // nothing was stored, because a user has paused the hook's job

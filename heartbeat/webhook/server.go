@@ -84,7 +84,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 }
 
 // limitedListener limits the number of open connections. For a new connection beyond the limit, it closes the oldest
-// one, whose delivery should be complete by then.
+// connection. That connection is at least connGrace old, so its request should be complete.
 type limitedListener struct {
 	net.Listener
 	freed  chan struct{} // receives a value when a connection is closed

@@ -18,9 +18,9 @@ type Trouble struct {
 	LogIn orchestrator.LogInID // account whose log-in the owner can repeat with a button; empty for none
 }
 
-// Check finds the problems of one kind. The function Find can call existed with the key of a problem. existed reports
-// whether the previous check already found this problem. If Find cannot determine which problems exist, it returns
-// known = false, and the Watcher changes nothing.
+// Check finds the problems of one kind. The Watcher calls Find periodically. Find reports which problems currently
+// exist. If Find cannot determine this, it returns known = false, and the Watcher changes nothing. Find can call the
+// function existed to check whether the previous check found the problem with a key.
 type Check struct {
 	Kind string // prefix of Trouble.Key
 	Find func(ctx context.Context, existed func(key string) bool) (found []Trouble, known bool, err error)

@@ -118,7 +118,7 @@ func LogIns(p Printer, accounts func(context.Context) []cli.MenuEntry,
 }
 
 // Limits checks whether a limit of an agent's plan is almost reached. A plan can have several limits, each for its own
-// period of time. Each of them is a separate problem, which ends without a notice.
+// period of time. Each limit is a separate problem. The owner gets no notice when such a problem ends.
 func Limits(p Printer, limits func(context.Context) ([]cli.AccountLimits, error), now func() time.Time) Check {
 	return Check{"limit", func(ctx context.Context, existed func(string) bool) (found []Trouble, known bool,
 		err error) {
@@ -158,7 +158,7 @@ func Jobs(p Printer, store JobStore) Check {
 			if j.Job.Paused || j.Last == nil {
 				continue
 			}
-			// Load two runs more than necessary, because a run that is still running or was skipped does not count.
+			// Load two extra runs, because failed does not count runs that are still running or were skipped.
 			runs, err := store.Runs(ctx, j.Job.ID, failsInARow+2)
 			if err != nil {
 				return nil, false, err

@@ -40,7 +40,7 @@ type runEnv struct {
 	owner   string
 	prompts string // directory for system prompts; agents in the environment see it under the same path
 	gemini  string
-	// protected is the result of ownFiles.
+	// protected contains ductor's own files in the environment; see ownFiles.
 	protected []string
 }
 
@@ -316,9 +316,9 @@ func SandboxAgents(cfg config.Config, b *environment.Sandbox) []cli.Provider {
 // RunsPath returns the directory for the runs of agents on this machine.
 func RunsPath(cfg config.Config) string { return filepath.Join(cfg.Storage.Dir, runsDir) }
 
-// endSupervised ends agents that an old version of ductor started. That version had a separate supervisor process for
-// each agent. endSupervised starts a runner for the directory of these agents. The runner ends every run whose files it
-// does not understand. The turns of these agents appear as interrupted.
+// endSupervised ends the agents of an old version of ductor, which stored its runs in oldRunsDir. It starts a runner in
+// this directory, because a runner ends each run that has files in an unknown format. ductor then shows the turns of
+// these agents as interrupted.
 func endSupervised(ctx context.Context, cfg config.Config, start runner.Options) error {
 	dir := filepath.Join(cfg.Storage.Dir, oldRunsDir)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {

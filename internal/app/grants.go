@@ -28,7 +28,7 @@ type grants struct {
 	Roles  map[int64]string  `json:"roles"`  // roles of the allowed users; nil if an older version wrote the file
 	Groups []int64           `json:"groups"` // groups in which every member may use ductor
 	Token  string            `json:"token"`
-	Server string            `json:"server"` // hash of the Bot API server, which sees the token and every message
+	Server string            `json:"server"` // hash of the URL of the Bot API server, which sees all messages
 	Agents map[string]string `json:"agents"` // hash of each agent's command, by the agent's name
 }
 
@@ -160,7 +160,8 @@ func (a *App) alarmOwners(ctx context.Context, title lang.Key, before, now grant
 	})
 }
 
-// owners returns the allowed users who were owners. If an older version wrote the file, it returns all allowed users.
+// owners returns the allowed users who had the role of an owner when g was recorded. An older version recorded no
+// roles. In this case, owners returns all allowed users, because any of them may have been an owner.
 func (g grants) owners() []int64 {
 	if g.Roles == nil {
 		return slices.Clone(g.Users)
@@ -168,8 +169,8 @@ func (g grants) owners() []int64 {
 	return slices.DeleteFunc(slices.Clone(g.Users), func(id int64) bool { return g.Roles[id] != config.UserOwner })
 }
 
-// invitedOwners returns the owners who became owners only by an invitation. It omits every user whom the configuration
-// allows now, or allowed at the last start: an attacker who changes the file could make such a user an owner.
+// invitedOwners returns the owners whom the configuration does not allow now and did not allow at the last start. These
+// users became owners by an invitation, so an attacker who can change the configuration file cannot have added them.
 func (a *App) invitedOwners(before grants) (owners []int64) {
 	configured := slices.Concat(before.Users, a.now().Telegram.AllowedUsers)
 	for _, id := range a.users.Having(orchestrator.ManageDuctor) {
@@ -203,8 +204,9 @@ func (a *App) announceReload(ctx context.Context, owners []int64, r reloaded, te
 	}
 }
 
-// ownersBesides returns the owners who get a private message when a user changes the configuration from a chat. The
-// user who makes the change gets this message only if the chat is a group, because the answer in a group omits details.
+// ownersBesides returns the owners who get a private message when a user changes the configuration from a chat. It
+// omits the user who made the change in a private chat, because the answer there contains all details. The answer in a
+// group omits details.
 func (a *App) ownersBesides(by orchestrator.Press) (owners []int64) {
 	for _, id := range a.users.Having(orchestrator.ManageDuctor) {
 		if id != by.Person || by.Conversation.Group() {

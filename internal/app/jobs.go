@@ -46,7 +46,7 @@ func Jobs(cfg config.Config) ([]orchestrator.Job, error) {
 }
 
 // jobOf creates a job from the settings that schedules and webhooks have in common. The user of a job in a private chat
-// is the user of the chat. In a group, the user is the owner.
+// is the user of the chat. The user of a job in a group is the owner of ductor.
 func jobOf(cfg config.Config, in orchestrator.ConversationID, t orchestrator.JobTurn, q orchestrator.QuietHours) orchestrator.Job {
 	in.Chat = cmp.Or(in.Chat, cfg.Owner())
 	user := orchestrator.PersonID(cfg.Owner())
@@ -63,9 +63,10 @@ func jobOf(cfg config.Config, in orchestrator.ConversationID, t orchestrator.Job
 	return orchestrator.Job{Conversation: in, Person: user, JobTiming: orchestrator.JobTiming{QuietHours: q}, JobTurn: t}
 }
 
-// realDir returns the real path of a directory in the configuration. It resolves the links when ductor starts or loads
-// the configuration again, because later an agent could create a link to a directory with other limits. If the links
-// lead to another environment, realDir returns dir unchanged: an agent in a sandbox may have created them already.
+// realDir returns the real path of a directory in the configuration. ductor calls realDir when it starts or reloads the
+// configuration. If ductor resolved the links later, an agent could have created a link to a directory with other
+// limits. If the links lead to another environment, an agent in a sandbox may already have created them. In this case,
+// realDir returns dir unchanged.
 func realDir(policy environment.Policy, in orchestrator.ConversationID, dir string) string {
 	if real := cli.RealPath(dir); policy.Of(real, in) == policy.Of(dir, in) {
 		return real

@@ -16,7 +16,8 @@ const loginsDir = "acp-logins"
 // loginMemory implements acp.LoginMemory with a file. Its value is the path of the file.
 type loginMemory string
 
-// loginMemory returns the loginMemory of an account in an environment. The account has the form of cli.Account.Of.
+// loginMemory returns the loginMemory of an account in an environment. The parameter account is a result of
+// cli.Account.Of, such as "claude@work".
 func (a agents) loginMemory(g runEnv, account string) loginMemory {
 	file := url.PathEscape(g.name) + "," + url.PathEscape(account)
 	return loginMemory(filepath.Join(a.cfg.Storage.Dir, loginsDir, file))

@@ -34,7 +34,7 @@ type machineAgents struct {
 	// can be slow.
 	mu          sync.Mutex
 	addable     []acp.Entry
-	computedFor *settings // addable contains the agents that these settings lack
+	computedFor *settings // settings for which addable was computed
 	at          time.Time // when addable was computed
 }
 
@@ -88,9 +88,9 @@ func knownAgent(id string) (menu.NewAgent, bool) {
 	return menu.NewAgent{ID: e.ID, Name: e.Name, Program: e.Command}, ok
 }
 
-// addAgent implements menu.Offers.Add. It tells the other owners that the user added the agent. If the configuration
-// file also contains other changes to who can use or control the bot, addAgent sends an alarm to all owners instead,
-// because the user did not see these changes.
+// addAgent implements menu.Offers.Add. It tells the other owners that the user added the agent. A reload also applies
+// other changes to the configuration file, which the user did not see. If such a change affects who can use or control
+// the bot, addAgent sends an alarm to all owners instead.
 func (a *App) addAgent(ctx context.Context, by orchestrator.Press, id string) error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()

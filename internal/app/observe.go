@@ -145,7 +145,7 @@ func (a *App) forMonitors() http.Handler {
 	return mux
 }
 
-// Live returns the live sessions of agents and their memory.
+// Live returns the live sessions of agents, and how much memory their processes use.
 func (a *App) Live(ctx context.Context) cli.Living { return a.service.Live(ctx) }
 
 // Budgets returns, for each chat, how many messages ductor may send now.

@@ -267,8 +267,9 @@ func (a *App) formerChat(chat int64) int64 {
 	return former
 }
 
-// permits reports whether a waiting turn may start with the configuration cfg. A turn of a job or of a pressed button
-// needs an allowed group, if it runs in a group. All other rules concern the rights of a user.
+// permits reports whether a waiting turn may start with the configuration cfg. If the turn belongs to a job or to a
+// pressed button and runs in a group, the configuration must allow this group. In addition, the user must have the
+// rights that the turn requires.
 func permits(cfg config.Config, roleOf func(orchestrator.PersonID) orchestrator.UserRole,
 	formerChat func(int64) int64, t orchestrator.Turn) bool {
 	in, role, of := t.Prompt.Conversation, roleOf(t.Prompt.Person), t.Prompt.Rights.Of
@@ -297,15 +298,16 @@ func permits(cfg config.Config, roleOf func(orchestrator.PersonID) orchestrator.
 	return role.May(orchestrator.ActAsChat)
 }
 
-// jobMayRun implements heartbeat.Options.MayRun. In a private chat, only the user of the chat could resume a job. So
-// jobMayRun permits jobs there, and permits drops their turns.
+// jobMayRun implements heartbeat.Options.MayRun. If jobMayRun returns false, the scheduler pauses the job until another
+// user resumes it. A private chat has no other user. So jobMayRun returns true there, and permits rejects the job's
+// turns while the user lacks the rights.
 func (a *App) jobMayRun(j orchestrator.Job) bool {
 	_, later := j.ID.Repeats()
 	return later || !j.Conversation.Group() || mayRunInGroup(j.ID, a.users.RoleOf(j.Person))
 }
 
-// mayRunInGroup reports whether a job may run in a group, given the role of its creator. Owners grant the jobs of the
-// configuration, whoever their creator is.
+// mayRunInGroup reports whether a job may run in a group, given the role of its creator. The role does not matter for a
+// job of the configuration, because only owners can change the configuration.
 func mayRunInGroup(job orchestrator.JobID, creator orchestrator.UserRole) bool {
 	return job.Configured() || creator.May(orchestrator.MakeSchedules)
 }

@@ -46,7 +46,7 @@ func AddSecrets(c *backup.Contents, cfg config.Config) {
 func ownFiles(cfg config.Config) []string {
 	all := []string{cfg.Storage.Dir, config.StateDir(), cfg.Telegram.TokenFile, cfg.Log.File, cfg.File}
 	if dir := filepath.Dir(cfg.File); cfg.File != "" && !holdsRoot(cfg, dir) {
-		all = append(all, dir) // protects the file with the service's environment, which may be in dir
+		all = append(all, dir) // dir may contain the file with the environment of ductor's systemd service
 	}
 	all = append(all, userFiles()...)
 	all = append(all, programFiles()...)

@@ -87,7 +87,7 @@ func (a *App) reloadAndLog(ctx context.Context) (r reloaded, err error) {
 	return r, nil
 }
 
-// reading is a configuration file that a reload can apply.
+// reading is the result of readAgain: a valid configuration file, and everything that a reload derives from it.
 type reading struct {
 	before, next config.Config
 	changes      []config.Changed
@@ -169,7 +169,7 @@ func (a *App) reloadFor(ctx context.Context, by orchestrator.Press) string {
 	a.announceReload(ctx, owners, r, func(p lang.Printer) string {
 		lines := append(formatChanges(p, r.changes, config.AtOnce, true),
 			formatChanges(p, r.changes, config.AfterRestart, true)...)
-		// In a code block, the names and values of settings cannot be Markdown that hides other lines.
+		// The code block prevents Markdown in names and values of settings, which could hide other lines.
 		return p.Text("config.reloaded-by", a.bot.Chat().UserName(by.Person)) + r.granted(p) +
 			"\n\n```\n" + strings.Join(lines, "\n") + "\n```"
 	})

@@ -95,8 +95,8 @@ func hostPlace(cfg config.Config, launcher cli.Launcher, start runner.Options) (
 	}, nil
 }
 
-// envOfServers returns a function that computes the environment of the program that starts an MCP server; see
-// relay.StartServer.
+// envOfServers returns a function that computes the environment of relay.StartServer, the program that starts an MCP
+// server.
 func envOfServers(g runEnv) func(extra map[string]string) []string {
 	return func(extra map[string]string) []string { return cli.ChildEnv(g.environ(), cli.BaseEnv(), extra) }
 }

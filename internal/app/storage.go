@@ -23,7 +23,7 @@ const BackupsDir = "backups"
 const (
 	backupEvery = 24 * time.Hour
 	backupRetry = time.Hour
-	backupCalm  = 5 * time.Second // delay after the start, when the messages of users are more urgent
+	backupCalm  = 5 * time.Second // pause after the start: messages of users are more urgent than a backup
 	// After a loss of data, ductor sends a message to the chats with turns in this period.
 	rescuedChats = 30 * 24 * time.Hour
 )

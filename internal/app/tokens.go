@@ -40,7 +40,7 @@ func (t *tokens) try(of, variable, token string) (undo func()) {
 	}
 }
 
-// keep stores a token permanently. The command `ductor secret set` does the same.
+// keep stores a token permanently, like the command `ductor secret set`.
 func (t *tokens) keep(of, variable, token string) error {
 	return keys.Set(t.dir, keys.Name{Agent: of, Variable: variable}, strings.NewReader(token))
 }

@@ -18,8 +18,9 @@ import (
 )
 
 // projectsOf returns the policies of the configured projects, with the real paths of their directories; see realDir. If
-// links lead a project to another environment, only its limits apply at the real path. If the real path is inside
-// another project, the policy of that project applies there too.
+// links lead a project to another environment, projectsOf adds a policy for the real path. This policy contains only
+// the limits of the project. If the real path is inside another project, the added policy also contains the policy of
+// that project.
 func projectsOf(cfg config.Config) (all []orchestrator.ProjectPolicy) {
 	policy := environment.NewPolicy(cfg)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Projects.Named)) {
@@ -34,12 +35,13 @@ func projectsOf(cfg config.Config) (all []orchestrator.ProjectPolicy) {
 	})
 	for _, name := range names {
 		limited := limitProject(all, linked[name], cfg.Projects.Named[name])
-		all = slices.Insert(all, 0, limited) // the first policy of a directory applies
+		all = slices.Insert(all, 0, limited) // if several policies have the same directory, the first one applies
 	}
 	return all
 }
 
-// linkedProjects returns the real paths of the projects whose directories realDir does not resolve, by name.
+// linkedProjects returns the projects whose directory contains links to another environment. The keys are the names of
+// the projects, and the values are the real paths.
 func linkedProjects(cfg config.Config) map[string]string {
 	policy, linked := environment.NewPolicy(cfg), map[string]string{}
 	for name, p := range cfg.Projects.Named {
@@ -60,7 +62,7 @@ func limitProject(all []orchestrator.ProjectPolicy, dir string,
 		}
 	}
 	if p.Dir != dir {
-		p.Dir, p.Context = dir, nil // the paths in Context are relative to Dir
+		p.Dir, p.Context = dir, nil // other.Context contains paths relative to other.Dir
 	}
 	p.Tools.Denied = slices.Concat(p.Tools.Denied, limits.Tools.Denied)
 	if len(p.Tools.Only) == 0 {
@@ -77,7 +79,7 @@ func logLinkedProjects(cfg config.Config, log *slog.Logger) {
 	}
 }
 
-// configuredList is a setting with a list of allowed or denied tools, and the agent to which the list applies.
+// configuredList is a list of allowed or denied tools in the configuration.
 type configuredList struct {
 	key   string
 	list  cli.ToolList
@@ -138,7 +140,7 @@ func ProblemsOfTools(cfg config.Config, providers []cli.Provider) (problems []st
 
 // UselessTool is an entry of a list of allowed tools that can never allow a request.
 type UselessTool struct {
-	Problem string // names the list and the entry
+	Problem string // sentence that contains the setting and the entry
 	Fix     string // what the owner should write instead
 }
 

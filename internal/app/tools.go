@@ -107,7 +107,7 @@ func (a *App) toolServers(in orchestrator.ConversationID, env orchestrator.Agent
 // serveSandbox serves ductor's tools to agents in a sandbox, through the connection to the sandbox's runner.
 func (a *App) serveSandbox(b *environment.Sandbox) {
 	if b.Launcher != nil && a.cfg.MCP.Enabled {
-		// No other context is necessary, because ServeConn returns when the connection ends.
+		// The context can be context.Background(), because ServeConn returns when the connection ends.
 		b.Launcher.Runs().ServeTools(func(conn net.Conn) {
 			a.tools.own.ServeConn(context.Background(), conn, cli.Sandbox(b.Name))
 		})
@@ -118,7 +118,7 @@ func (a *App) serveSandbox(b *environment.Sandbox) {
 func (a *App) findModel(ctx context.Context, in cli.Sandbox, name string) (orchestrator.ModelChoice, error) {
 	entries := a.service.Menu(ctx, in, nil)
 	choice, problem := naming.Names{Entries: entries, Aliases: a.now().Models}.Find(name)
-	// The caller ignores the effort, so a model without efforts is fine.
+	// Chosen accepts a model whose effort is wrong. The caller uses only the model.
 	if problem == nil || problem.Chosen() {
 		return orchestrator.ModelChoice(choice), nil
 	}

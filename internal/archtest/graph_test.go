@@ -51,7 +51,7 @@ var imports = map[string][]string{
 	"internal/app/environment": {
 		"orchestrator", "heartbeat", "docker", "cli", "cli/claude", "cli/codex", "cli/copilot", "cli/gemini",
 		"cli/host", "cli/service",
-		"internal/config", "internal/rooted", "internal/runner",
+		"internal/config", "internal/rooted", "internal/runner", "lang",
 	},
 
 	"mcp":                   {"orchestrator", "orchestrator/handoff", "cli", "internal/rooted", "internal/statesocket", "lang", "mcp/relay"},
@@ -192,7 +192,7 @@ var imports = map[string][]string{
 	"orchestrator/sessions":  {"orchestrator", "orchestrator/fence", "cli"},
 	"orchestrator/fence":     {},
 	"orchestrator/projects":  {"orchestrator", "cli", "git"},
-	"orchestrator/workplace": {"orchestrator", "cli"},
+	"orchestrator/workplace": {"orchestrator", "cli", "lang"},
 }
 
 // modules lists the packages that may import an outside module, except in tests. "" allows every package.

@@ -42,7 +42,8 @@ func TestPromisesThatAreNotHeldAreFound(t *testing.T) {
 		text := "# Invariants\n\n| promise | held by |\n|---|---|\n" + c.row + "\n"
 		n, problems := checkPromises(text, exists)
 		got := strings.Join(problems, "\n")
-		if want := strings.Count(c.row, "\n") + 1; n != want || !strings.Contains(got, c.problem) || c.problem == "" && got != "" {
+		rows := strings.Count(c.row, "\n") + 1
+		if n != rows || !strings.Contains(got, c.problem) || c.problem == "" && got != "" {
 			t.Errorf("%s: %d promises, %q; want %q", c.row, n, got, c.problem)
 		}
 	}

@@ -61,8 +61,8 @@ func addSteps(e *wire.Entry, steps []orchestrator.Step) {
 	}
 }
 
-// A message may be too long for a line. encode then shortens it with lean, up to `leanings` times. leanAnswer is the
-// maximum size of the prompt and of the answer in a shortened message, in bytes.
+// If a message is too long for a line, encode calls lean until the message is short enough, but at most `leanings`
+// times. leanAnswer is the maximum size of the prompt and of the answer in a shortened entry, in bytes.
 const (
 	leanings   = 12
 	leanAnswer = 256 << 10

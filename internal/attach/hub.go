@@ -186,8 +186,8 @@ func (h *Hub) Approval(a orchestrator.Approval) {
 	h.sendActivityLocked(a.Conversation)
 }
 
-// decision is an approval that a terminal is currently deciding. The owner may decide the approval in the chat at the
-// same time. So the Hub waits until it knows which decision was first.
+// decision exists while terminals decide an approval. The owner may decide the same approval in the chat at the same
+// time. So the Hub sends the outcome only after it knows which decision was first.
 type decision struct {
 	terminals int            // number of terminals that are currently deciding the approval
 	outcome   *wire.Approval // the approval after the decision; nil before the decision

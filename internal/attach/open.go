@@ -136,9 +136,9 @@ func (s *Server) entries(ctx context.Context, in orchestrator.ConversationID, ru
 		}
 		switch e.State {
 		case wire.StateRunning:
-			// Replayed marks an incomplete entry. The Hub knows a turn's steps, the store does not. So the entry is
-			// incomplete if the Hub did not list this turn as running. The Hub will soon get all events of the turn,
-			// and then sends a complete entry.
+			// The Hub knows the steps of the turns in running. The entry of any other turn comes from the store, which
+			// does not contain the steps of a running turn. So mark this entry as incomplete. The Hub will soon receive
+			// all events of the turn, and then sends a complete entry.
 			e.Replayed = e.Replayed || !has(running, e.Turn)
 		case wire.StateQueued:
 			e.Ahead = ahead

@@ -38,8 +38,8 @@ func (t *turn) shown() *wire.Entry {
 }
 
 // observe applies an event. It returns the message for terminals, or nil if terminals do not show the event. After a
-// restart, ductor replays the old events of a turn. observe returns nil during the replay, and the whole entry at its
-// end.
+// restart, ductor replays the old events of a turn. observe returns nil for these events, and the complete entry when
+// the replay ends.
 func (t *turn) observe(ev cli.Event) *wire.Message {
 	m := t.apply(ev)
 	if _, ends := ev.(cli.CaughtUp); ends && t.entry.Replayed {

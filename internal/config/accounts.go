@@ -56,8 +56,8 @@ func (a Agents) Uses(account string) bool {
 // does not know this variable.
 func (a Agents) AccountVariable(agent string) string { return a.stateHome(agent).variable }
 
-// AccountTable returns an example for users: the name of the table that configures a second account of the agent,
-// called "work". It returns "" if the agent cannot have additional accounts.
+// AccountTable returns the name of a table that configures a second account of the agent, as an example for users. In the
+// example, the account is called "work". AccountTable returns "" if the agent cannot have additional accounts.
 func (a Agents) AccountTable(agent string) string {
 	if a.AccountVariable(agent) == "" {
 		return ""
@@ -88,8 +88,8 @@ func (c *Config) checkAccounts(p *problems, env Environment) {
 		}
 		own := cli.RealPath(cmp.Or(env.Getenv(state.variable), filepath.Join(env.Getenv("HOME"), state.folder)))
 		homes[own] = "the default account"
-		// near returns an account whose home is, contains or lies in the directory real. It returns "" if there is
-		// none.
+		// near returns an account whose home is the directory real, lies in it or contains it. It returns "" if there
+		// is none.
 		near := func(real string) string {
 			for _, other := range slices.Sorted(maps.Keys(homes)) {
 				// The home of Gemini's default account is the user's whole home directory. Other accounts may have

@@ -89,11 +89,10 @@ func (p *problems) checkAssignments(key string, entries []string) {
 	}
 }
 
-// ModelName is the name of a model in the file, and the setting that contains it. Only the agent knows whether the
-// model exists.
+// ModelName is the name of a model in the configuration file. Only the agent knows whether the model exists.
 type ModelName struct {
-	Key  string // dotted, such as "agents.claude.model"
-	Line int    // line in the file, from 1
+	Key  string // setting that contains the name, such as "agents.claude.model"
+	Line int    // line in the configuration file, from 1
 	Name string // in the form of /model: "claude/opus", or "opus" without an agent
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,8 +79,28 @@ type Telegram struct {
 	APIBase        string        `toml:"api_base" default:"https://api.telegram.org" check:"url"`
 	APIFiles       string        `toml:"api_files" check:"path"` // directory with the files of a local Bot API server
 	Proxy          secrets.Value `toml:"proxy"`                  // a URL, which may contain a password
+	Zone           string        `toml:"zone"`                   // IANA name; empty means the machine's zone
 	AllowedUsers   []int64       `toml:"allowed_users" applies:"at once"`
 	updates.Policy `applies:"at once"`
+}
+
+// Check implements checker. It also checks the embedded Policy.
+func (t Telegram) Check(problem func(key, format string, args ...any)) {
+	if _, err := t.Location(); err != nil {
+		problem("zone", "%q is no time zone such as Europe/Paris", t.Zone)
+	}
+	t.Policy.Check(problem)
+}
+
+// Location returns the zone of times that users read and write.
+func (t Telegram) Location() (*time.Location, error) {
+	if t.Zone == "" {
+		return time.Local, nil
+	}
+	if t.Zone == "Local" {
+		return nil, errors.New("Local is no name of a zone")
+	}
+	return time.LoadLocation(t.Zone)
 }
 
 // Stream configures how the chat shows an answer while it grows.

@@ -384,3 +384,16 @@ func validate(c Config) error {
 	visit(setting{value: reflect.ValueOf(&c).Elem()}, func(s setting) { found.expand(s, "") })
 	return found.asError("")
 }
+
+func TestTheZoneOfTheChat(t *testing.T) {
+	for zone, valid := range map[string]bool{
+		"": true, "Europe/Paris": true, "UTC": true, "Local": false, "Paris": false, "../zone": false,
+	} {
+		var found []string
+		Telegram{Zone: zone}.Check(func(key, format string, args ...any) { found = append(found, key) })
+		if at, err := (Telegram{Zone: zone}).Location(); (err == nil && len(found) == 0) != valid ||
+			valid && zone != "" && at.String() != zone {
+			t.Errorf("%q: %v, %v, mistakes of %v", zone, at, err, found)
+		}
+	}
+}

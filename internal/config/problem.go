@@ -18,7 +18,7 @@ type Problem struct {
 	Key          string // dotted key, such as "telegram.token"; empty for the whole file
 	Text         string // describes the mistake and its fix, in one line
 
-	meant string // the key that an unknown key probably means, or ""
+	meant string // the known key that the user probably meant if Key is unknown, or ""
 }
 
 // Invalid is the error for a configuration with mistakes. The problems are in the order of the file.
@@ -29,9 +29,9 @@ type Invalid struct {
 	decoded *Config // nil if the file is not TOML; settings with mistakes have undefined values
 }
 
-// Places returns where ductor stores its state and runs its agents, in spite of mistakes in other parts of the
-// configuration. It returns false if the table storage contains a mistake. If the table sandbox contains a mistake,
-// Places returns no sandboxes.
+// Places returns a configuration with valid settings for the places where ductor stores its state and runs its agents.
+// Other settings may contain mistakes. Places returns false if the table storage contains a mistake. If the table
+// sandbox contains a mistake, the result contains no sandboxes.
 func (e *Invalid) Places() (Config, bool) {
 	c, ok := e.Parts("storage")
 	if ok && e.concerns("sandbox") {
@@ -49,8 +49,8 @@ func (e *Invalid) Parts(keys ...string) (Config, bool) {
 	return *e.decoded, true
 }
 
-// concerns reports whether there is a mistake at a key. The key is a setting, or a table with all its settings. A
-// mistake in the table that contains a setting counts, too.
+// concerns reports whether there is a mistake at a key, which is a setting or a table. A mistake also counts if it is
+// at a setting of the table, or at a table that contains the key.
 func (e *Invalid) concerns(key string) bool {
 	within := func(k string) bool { return strings.HasPrefix(k+".", key+".") || strings.HasPrefix(key+".", k+".") }
 	return slices.ContainsFunc(e.Problems, func(p Problem) bool { return within(p.Key) || within(p.meant) })

@@ -106,8 +106,8 @@ func (s setting) differences(newValue reflect.Value, changes *[]Changed) {
 
 const mostShown = 80
 
-// shown returns a value of the setting s as text for users. It returns "" if the value may contain a password: users
-// can write passwords into the texts of an ACP agent's settings, and into texts that apply after a restart.
+// shown returns a value of the setting s as text for users. It returns "" for texts that may contain a password: those
+// in the settings of ACP agents, and those that only apply after a restart, such as addresses and proxies.
 func (s setting) shown(v reflect.Value) string {
 	switch value := v.Interface().(type) {
 	case secrets.Value:

@@ -38,8 +38,8 @@ func (s Sandbox) Any() bool {
 	return s.Mode == orchestrator.SandboxDocker
 }
 
-// At returns the name and the settings of the innermost project that contains dir, or DefaultSandbox if none does. It
-// does not resolve symbolic links.
+// At returns the innermost project that contains dir, and the sandbox settings of this project. If no project contains
+// dir, At returns DefaultSandbox and its settings. At does not resolve symbolic links.
 func (s Sandbox) At(dir string) (string, docker.Settings) {
 	name, deepest := DefaultSandbox, ""
 	for _, n := range slices.Sorted(maps.Keys(s.Projects)) {

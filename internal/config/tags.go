@@ -108,7 +108,7 @@ type checker interface {
 // check checks a setting by its tag "check". A table that implements checker also checks itself. The values of the tag
 // are:
 //   - "1..10" for a range of numbers or durations; "0|5..10" also allows 0
-//   - "a|b" for words, and for lists of different words
+//   - "a|b" for a text that is one of these words, and for a list of these words without repetitions
 //   - "url", together with the tag "example"
 //   - "variables" for names of environment variables
 //   - "assignments" for NAME=value
@@ -215,7 +215,7 @@ func short(d time.Duration) string {
 	return s
 }
 
-// checkTogether checks rules between settings of different tables.
+// checkTogether checks rules that involve several settings.
 func (c *Config) checkTogether(p *problems) {
 	if a := c.Agents; a.StaleAfter <= a.TurnTimeout {
 		p.add("agents.stale_after",

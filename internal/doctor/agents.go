@@ -159,8 +159,8 @@ func (d *doctor) checkAgents(ctx context.Context, cfg config.Config, providers [
 	return usable
 }
 
-// isConfigured reports whether the configuration chooses or changes an agent. Most users install only one of the agents
-// that ductor knows.
+// isConfigured reports whether an agent is an ACP agent of the configuration, is the default agent, or has changed
+// settings. ductor does not warn about any other agent that is missing, because most users install only one agent.
 func isConfigured(cfg config.Config, name cli.Agent) bool {
 	own, known := cfg.Agents.Own()[name]
 	return !known || name == cfg.Agents.Default || !reflect.DeepEqual(own, config.Default().Agents.Own()[name])

@@ -24,6 +24,7 @@ import (
 	"ductor/internal/sim/toolserver"
 	"ductor/internal/testprogram"
 	"ductor/mcp/relay"
+	"ductor/orchestrator"
 )
 
 // The test binary also serves as the scripted agents and their runner.
@@ -65,9 +66,19 @@ func serverRows() []row {
 	}
 }
 
+// linkRows returns the rows of projects in place of which an agent put a link.
+func linkRows() []row {
+	return []row{
+		{check: sandbox, about: "box", fix: sandboxed, state: Failed, says: "/box leads to /", passes: nothing,
+			spoil: func(s *setUp) { linkedProject(s, "box", orchestrator.SandboxDocker, s.state) }},
+		{check: sandbox, about: "open", fix: sandboxed, state: Failed, says: "/open leads to /", passes: nothing,
+			spoil: func(s *setUp) { linkedProject(s, "open", orchestrator.SandboxOff, s.project) }},
+	}
+}
+
 // rows has at least one row for each check; TestEachCheckHasARow enforces it.
 func rows() []row {
-	return append(serverRows(), []row{
+	return append(slices.Concat(serverRows(), linkRows()), []row{
 		{check: configuration, spoil: put("[telegram]", "[telegram"), state: Failed, says: "or run: ductor setup"},
 		{check: configuration, spoil: put("[stream]", "[straem]"), state: Failed, says: "straem"},
 		{check: configuration, spoil: func(s *setUp) { s.mode = 0o644 }, state: Warning, says: "run: chmod 600"},

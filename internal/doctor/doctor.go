@@ -21,7 +21,7 @@ import (
 	"ductor/internal/proctree"
 )
 
-// timeout limits the time of all checks together. Only the checks of sandboxes have their own limit, sandboxTimeout.
+// timeout limits the time of all checks together, except the checks of sandboxes. sandboxTimeout limits those.
 const timeout = 30 * time.Second
 
 // Examine checks a configuration. The findings contain no secrets from the configuration or the environment.
@@ -98,31 +98,31 @@ func (d *doctor) checkFile(e app.Examined) {
 
 // Unreadable returns one finding for each mistake in a configuration that cannot be loaded.
 func Unreadable(path string, err error) Findings {
-	general := "correct " + path + ", or run: ductor setup"
+	defaultFix := "correct " + path + ", or run: ductor setup"
 	if errors.Is(err, fs.ErrNotExist) {
-		general = "run: ductor setup"
+		defaultFix = "run: ductor setup"
 	}
 	d := &doctor{}
-	d.failEach(err, general)
+	d.failEach(err, defaultFix)
 	return d.found
 }
 
-// failEach adds one finding for each line of an error of the configuration. If a line does not name its own fix, the
-// finding gets the parameter general as the fix.
-func (d *doctor) failEach(err error, general string) {
+// failEach adds one finding for each line of an error of the configuration. If the line contains no fix, the fix
+// of the finding is defaultFix.
+func (d *doctor) failEach(err error, defaultFix string) {
 	for mistake := range strings.Lines(err.Error()) {
-		text, fix := cutFix(strings.TrimSpace(mistake), general)
+		text, fix := cutFix(strings.TrimSpace(mistake), defaultFix)
 		d.fail(configuration, text, fix)
 	}
 }
 
 // cutFix splits a text that ends with a fix, such as "run: chmod 600 FILE", into the problem and the fix. If the text
-// contains no fix, cutFix returns the parameter general as the fix.
-func cutFix(text, general string) (what, fix string) {
+// contains no fix, the fix is defaultFix.
+func cutFix(text, defaultFix string) (what, fix string) {
 	if what, command, found := strings.Cut(text, "; run: "); found {
 		return what, "run: " + command
 	}
-	return text, general
+	return text, defaultFix
 }
 
 type doctor struct {

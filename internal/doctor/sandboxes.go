@@ -24,7 +24,7 @@ func (d *doctor) checkSandboxes(ctx context.Context, cfg config.Config) {
 		return
 	}
 	for _, b := range all.Configured() {
-		if b.Setting.Mode != orchestrator.SandboxDocker {
+		if b.Setting.Mode != orchestrator.SandboxDocker && b.CheckFolders() == nil {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, sandboxTimeout)
@@ -40,6 +40,10 @@ func (d *doctor) checkSandbox(ctx context.Context, cfg config.Config, b *environ
 	what := sandbox.named(b.Name)
 	if b.Err != nil {
 		d.fail(what, b.Err.Error(), "correct it in [sandbox]; docs/sandbox.md explains it")
+		return
+	}
+	if err := b.CheckFolders(); err != nil {
+		d.fail(what, err.Error(), "remove the link, or correct [sandbox.projects]; docs/sandbox.md explains it")
 		return
 	}
 	d.checkSeeds(what, b)
@@ -81,7 +85,7 @@ func (d *doctor) checkSandbox(ctx context.Context, cfg config.Config, b *environ
 	}
 }
 
-// checkSeeds checks that the files exist that ductor is configured to copy into the sandbox.
+// checkSeeds adds a finding for each required file in sandbox.seeds that does not exist on this machine.
 func (d *doctor) checkSeeds(what check, b *environment.Sandbox) {
 	for _, s := range b.Seeds {
 		if _, err := os.Stat(s.From); errors.Is(err, os.ErrNotExist) && !s.Optional {

@@ -269,6 +269,19 @@ func sandboxed(s *setUp) {
 	})(s)
 }
 
+// linkedProject adds a project to the sandboxes, in place of whose directory an agent put a link.
+func linkedProject(s *setUp, name, mode, to string) {
+	s.t.Helper()
+	sandboxed(s)
+	dir := filepath.Join(s.project, name)
+	s.must(os.Symlink(to, dir))
+	change(func(c *config.Config) {
+		p := config.SandboxProject{Dir: dir, Settings: c.Sandbox.Settings}
+		p.Mode = mode
+		c.Sandbox.Projects = map[string]config.SandboxProject{name: p}
+	})(s)
+}
+
 // engine runs all agents in sandboxes of this machine's engine with an image that is not built yet, which is a warning.
 func engine(s *setUp) {
 	s.t.Helper()

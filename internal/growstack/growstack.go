@@ -8,11 +8,12 @@ package growstack
 
 // The sizes in bytes of the frames of Grow and GrowForTurn.
 const (
-	room     = 24 << 10 // makes the stack grow to 32 KB
-	turnRoom = 48 << 10 // makes the stack grow to 64 KB
+	room     = 24 << 10 // too large for a stack of 16 KB, so Go enlarges the stack to 32 KB
+	turnRoom = 48 << 10 // too large for a stack of 32 KB, so Go enlarges the stack to 64 KB
 )
 
-// use is always false. The compiler does not know that, so it reserves the frames, but nothing clears them.
+// use is always false, but the compiler does not know that. So the frames of Grow and GrowForTurn contain space for an
+// array, but the code that would clear the array never runs.
 var use bool
 
 // Grow enlarges the stack of the calling goroutine to 32 KB. It must not be inlined, because its large frame would then

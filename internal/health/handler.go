@@ -8,7 +8,7 @@ import (
 
 type part struct {
 	Status Status `json:"status"`
-	Last   string `json:"last,omitempty"` // end of the last successful poll, or of the last test write
+	Last   string `json:"last,omitempty"` // time of the last successful poll, or of the last successful test write
 }
 
 // ServeHTTP serves the status of all parts as JSON. The HTTP status is 200 if users get answers, and 503 otherwise.

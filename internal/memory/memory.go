@@ -19,8 +19,8 @@ import (
 // that live objects lie close together. They stay there, because the collector never moves objects.
 const startHeap = 10
 
-// Start reduces the garbage on the heap. When the process has started, the caller must call done, which restores the GC
-// percentage and calls Release. The caller may call done again to release memory.
+// Start sets the GC percentage to startHeap. When the start of the process is complete, the caller must call done,
+// which restores the previous percentage and calls Release. The caller may call done again to release memory.
 func Start() (done func() error) {
 	percent := debug.SetGCPercent(startHeap)
 	return func() error {

@@ -147,8 +147,9 @@ func (t *Tree) killEach(live []procStat) {
 }
 
 // killGroup kills the process group of p in one step, because a program may fork faster than End can kill single
-// processes. The group contains no other program: the tree has its own session, and only descendants of the tree's root
-// can be in this session. killGroup does nothing if p is in the session of this process.
+// processes. The root of the tree has created its own session. Only descendants of the root can be in this session, so
+// the group contains no other program. If p is in the session of this process, killGroup does nothing, because the
+// group may contain other programs.
 func killGroup(p procStat, self int) {
 	own, ok := readProc(self)
 	now, there := readProc(p.PID)

@@ -64,8 +64,8 @@ func (t *Tree) addBelow(found map[int]procStat, pid int) error {
 		}
 		if p, ok := readProc(child); ok {
 			found[child] = p
-			// If the child has just ended, this fails. The kernel has then given the child's own children another
-			// parent in the tree.
+			// Ignore the error, because the child may have ended. The kernel has then moved the children of the child
+			// to another parent in the tree.
 			_ = t.addBelow(found, child)
 		}
 	}

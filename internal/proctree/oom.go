@@ -38,9 +38,9 @@ var oomFile = sync.OnceValue(func() string {
 	return ""
 })
 
-// oomFiles returns the files that may contain the count of OOM kills. cgroups is the content of /proc/self/cgroup. In a
-// container with cgroup version 1, cgroups contains a path of the host, which cannot be used. So the result for version
-// 1 also contains the file in the directory where the control groups are mounted.
+// oomFiles returns the files that may contain the count of OOM kills. cgroups is the content of /proc/self/cgroup. For
+// version 1 of control groups, the result contains two files. The first has the path from cgroups. In a container, this
+// path is a path of the host. The second file is the one in the root directory of the control groups.
 func oomFiles(cgroups string) (files []string) {
 	const mount = "/sys/fs/cgroup"
 	for line := range strings.Lines(cgroups) {

@@ -126,8 +126,9 @@ func parseStat(pid int, raw []byte) (procStat, bool) {
 	return p, false
 }
 
-// eachProc calls visit for every process, in the order of PIDs. It reads the PIDs in small batches, and visits each
-// process soon after. If a process ends before its visit, its children usually have higher PIDs and are still visited.
+// eachProc calls visit for every process, in the order of PIDs. It reads the PIDs in small batches, so that it visits
+// each process soon after reading the PID. If a process ends before its visit, eachProc usually still visits the
+// children of the process, because children usually have higher PIDs.
 func eachProc(visit func(procStat)) error {
 	fd, err := unix.Open("/proc", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

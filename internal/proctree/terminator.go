@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// longestGrace is the grace period that Terminator passes to Tree.End. Terminator.End usually has a shorter grace
-// period, after which it cancels the context of Tree.End.
+// longestGrace is the grace period that Terminator.End passes to Tree.End. Terminator.End enforces the shorter grace
+// periods of its callers: it cancels the context of Tree.End when the first of them is over.
 const longestGrace = 24 * time.Hour
 
 // Terminator ends the processes of a tree. Its field Tree is a function that returns the tree. Safe for concurrent use.

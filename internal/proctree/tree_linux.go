@@ -45,9 +45,9 @@ func (t *Tree) Members() ([]ID, error) {
 	return ids, err
 }
 
-// members returns the live members, the oldest first. In this order, a parent receives SIGTERM before its children, and
-// cannot report their end as a success. members also returns the number of processes that may be members, but that it
-// could not inspect at the moment.
+// members returns the live members of the tree, the oldest first. So a parent receives SIGTERM before its children.
+// Otherwise, a parent could see its children end, and report success before it receives SIGTERM itself. unsure is the
+// number of processes that may be members, but that members could not inspect at the moment.
 func (t *Tree) members() (live []procStat, unsure int, err error) {
 	var procs []procStat
 	byID := map[int]procStat{}
@@ -136,8 +136,8 @@ func (t *Tree) requiredScans() int {
 	return emptyScans
 }
 
-// marked reports whether the environment of p contains the tree's entry. If p cannot be inspected at the moment, marked
-// returns known = false. It does not read the environment of a process that cannot be a member.
+// marked reports whether p has the environment entry t.entry, which only members have. If marked cannot inspect p at
+// the moment, it returns known = false. It does not read the environment of a process that cannot be a member.
 func (t *Tree) marked(p procStat) (yes, known bool) {
 	if t.entry == "" || !t.mayDescend(p) || p.dead() {
 		return false, true

@@ -69,8 +69,8 @@ func Asks(agent string) string {
 	return ""
 }
 
-// Plans returns the tool call with which a model shows its plan to the user. The text of the plan is always "the whole
-// plan". Plans returns "" if the agent has no such tool, or stores its plans in a file.
+// Plans returns the tool call with which a model shows its plan to the user. The plan in this call is the text "the
+// whole plan". Plans returns "" if the agent has no such tool, or stores its plans in a file.
 func Plans(agent string) string {
 	switch agent {
 	case "copilot":

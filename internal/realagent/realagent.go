@@ -59,7 +59,8 @@ func (c CLI) Environ() []string {
 	return env
 }
 
-// Setenv sets Vars in the environment of the test, for code whose agents inherit that environment.
+// Setenv sets the variables c.Vars in the environment of the test process. Use it if the tested code starts agents with
+// this environment.
 func (c CLI) Setenv(t testing.TB) {
 	t.Helper()
 	for k, v := range c.Vars {

@@ -14,12 +14,12 @@ import (
 // GetAction, PutAction and RealAction need one more argument, a number of bytes.
 const Verb = "files"
 
-// The actions of Main:
-//   - GetAction prints a file. The number limits its size.
+// The actions of Main. The last argument of three of them is a number of bytes; see Verb.
+//   - GetAction prints a file. The number of bytes is the maximum size of the file.
 //   - ListAction lists a directory.
-//   - PutAction writes standard input to a file. The number is the size of the input.
+//   - PutAction writes standard input to a file. The number of bytes is the size of standard input.
 //   - RealAction reads a JSON list of paths from standard input, and prints the result of RealPaths as JSON. The number
-//     is the size of the input. It ignores the directory and the path.
+//     of bytes is the size of standard input. RealAction ignores the arguments for the directory and the path.
 const (
 	GetAction  = "get"
 	ListAction = "list"
@@ -98,10 +98,10 @@ func readExactly(in io.Reader, size int64) ([]byte, error) {
 	return taken, err
 }
 
-// ErrAnswer means that a text is not the output of Main.
+// ErrAnswer means that the input of ReadAnswer is not output of Main, or is too long.
 var ErrAnswer = errors.New("no answer about files")
 
-// ReadAnswer parses the output of Main. It returns ErrAnswer for any other text, and for content of more than limit
+// ReadAnswer parses the output of Main. It returns ErrAnswer for any other input, and for content of more than limit
 // bytes.
 func ReadAnswer(from io.Reader, limit int64) (a Answer, content []byte, err error) {
 	r := bufio.NewReader(io.LimitReader(from, limit+maxAnswerLine))

@@ -14,8 +14,8 @@ const maxLinks = 40
 // missing. It returns an error if the path cannot be inspected.
 func RealPath(path string) (string, error) { return resolver{}.resolve(path) }
 
-// resolver resolves the symbolic links in paths. It maps each path that existed to its resolved path, so that paths with
-// the same directory inspect this directory only once.
+// resolver resolves the symbolic links in paths. It maps existing paths to their real paths. This cache prevents a
+// resolver from inspecting the same directory again for each path in the directory.
 type resolver map[string]string
 
 func (r resolver) resolve(path string) (string, error) {
@@ -30,8 +30,9 @@ func (r resolver) resolve(path string) (string, error) {
 	return "", syscall.ELOOP
 }
 
-// step resolves the symbolic links in the existing part of a path. If the target of a link is missing, step only
-// replaces this link with its target and returns done = false. The caller must then call step with the result.
+// step resolves the symbolic links in the existing part of a path, and returns done = true. If step finds a link whose
+// target is missing, it only replaces the link with the target, and returns done = false. The caller must then call
+// step again with the returned path.
 func (r resolver) step(path string) (next string, done bool, err error) {
 	for at, rest := path, ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
 		if real, ok := r[at]; ok {

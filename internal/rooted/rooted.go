@@ -226,8 +226,9 @@ func write(folder *os.Root, name string, content []byte) error {
 	return Sync(folder)
 }
 
-// openParent opens dir with open, and then the parent directory of a path below dir, one directory after another. It
-// also returns the last element of the path.
+// openParent opens the parent directory of a file. The parameter below is the path of the file relative to dir.
+// openParent opens dir by calling open, and then opens each directory on the path in its parent. It also returns the
+// last element of the path.
 func openParent(open func(dir string) (*os.Root, error), dir, below string) (*os.Root, string, error) {
 	below = filepath.Clean(below)
 	if !filepath.IsLocal(below) {

@@ -65,8 +65,8 @@ func (c *children) signal(a *agent, sig syscall.Signal) error {
 	return syscall.Kill(-a.root.PID, sig)
 }
 
-// parentOf reports whether an agent is a child of this process. If so, it registers the agent, so that reap collects
-// the agent's exit. After an upgrade of the program, this process still has its children.
+// parentOf reports whether an agent is a child of this process. An upgrade replaces the program of this process, but
+// not its children. parentOf registers the child, so that reap collects its exit.
 func (c *children) parentOf(a *agent) bool {
 	c.reaping.Lock()
 	defer c.reaping.Unlock()

@@ -32,7 +32,7 @@ type Options struct {
 	// Upgrade makes the client upgrade a runner of another build to this build. Runs continue during the upgrade.
 	Upgrade bool
 
-	file    *os.File      // the open program file, if Small returned these options
+	file    *os.File      // the open file of the small runner program, which Small sets; nil otherwise
 	maxAway time.Duration // see OpenRemote
 }
 
@@ -40,7 +40,7 @@ const (
 	connectWait  = 10 * time.Second
 	connectRetry = time.Millisecond
 	relinkPause  = 100 * time.Millisecond
-	slowestRetry = time.Second // maximum of the pauses between attempts to reach a runner, which double
+	slowestRetry = time.Second // the pause between attempts to reach a runner doubles up to this maximum
 )
 
 var (
@@ -68,7 +68,7 @@ type Client struct {
 	tools  toolRelays
 
 	starts *scope // goroutines that start runs; Close cancels them first. Lock mu to add one
-	life   *scope // the client's other goroutines; Close cancels them when all goroutines in starts have ended
+	life   *scope // all other goroutines of the client; Close cancels them after those in starts have ended
 
 	linking sync.Mutex // held while connecting
 	mu      sync.Mutex
@@ -253,7 +253,7 @@ func (c *Client) checkExists(id string) error {
 		return fmt.Errorf("%w: %w", err, fs.ErrNotExist)
 	}
 	if c.remote != nil {
-		return nil // the directory is in the remote environment
+		return nil // this process cannot see the directories of a remote environment
 	}
 	_, err := os.Lstat(c.pathOf(id))
 	return err
@@ -263,8 +263,9 @@ func (c *Client) pathOf(id string, name ...string) string {
 	return filepath.Join(append([]string{c.dir, id}, name...)...)
 }
 
-// newHeldRun creates a Run from the runner's reply and registers it with the client. If the connection has broken in
-// the meantime, the runner no longer regards this client as the owner, and newHeldRun returns ErrGone.
+// newHeldRun creates a Run from the runner's reply and registers it with the client, which is now the owner of the run.
+// If the connection has broken since the reply, the runner no longer regards this client as the owner. newHeldRun then
+// returns ErrGone.
 func (c *Client) newHeldRun(l *link, answer reply, offset int64) (*Run, error) {
 	r, err := newRun(c, *answer.Info, offset)
 	if err != nil {
@@ -289,7 +290,7 @@ func (c *Client) newHeldRun(l *link, answer reply, offset int64) (*Run, error) {
 	case <-l.lost:
 		r.Detach()
 		return nil, ErrGone
-	default: // if the connection breaks later, reattach attaches to the run
+	default: // if the connection l breaks later, reattach connects the run again
 		return r, nil
 	}
 }

@@ -127,7 +127,7 @@ func (c *Client) hello(ctx context.Context, conn net.Conn, program string, upgra
 	r, err := l.ask(ctx, request{Op: opHello, Version: Version, Program: program}, nil)
 	if err == nil && r.Program != program && upgrade {
 		_, err = l.ask(ctx, request{Op: opUpgrade, Path: c.path(), Args: c.opts.Command[1:]}, nil)
-		if !errors.Is(err, ErrGone) { // otherwise the runner has closed the connection to upgrade
+		if !errors.Is(err, ErrGone) { // ErrGone means that the upgrade has closed the connection
 			// The runner is too busy to upgrade, so use the old one. The next start of ductor tries the upgrade again.
 			err = nil
 		}
@@ -156,8 +156,8 @@ func (c *Client) path() string {
 	return fmt.Sprintf("/proc/%d/exe", os.Getpid())
 }
 
-// dial connects to the runner's socket. Unless effort is AsIs, it starts a runner if none is running. The error matches
-// ErrGone if the started runner has exited.
+// dial connects to the runner's socket. If no runner is running, dial starts one. But with the effort AsIs, dial
+// returns errNoRunner instead. The error matches ErrGone if the started runner has exited.
 func (c *Client) dial(ctx context.Context, effort Effort) (net.Conn, error) {
 	conn, err := dialSocket(ctx, c.dir)
 	if noRunner(err) {

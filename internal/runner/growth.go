@@ -43,8 +43,8 @@ func (g *growthWatch) add(a *agent) {
 	signalOnce(g.wakes)
 }
 
-// again makes check include a journal again, unless the agent was removed.
-func (g *growthWatch) again(a *agent) {
+// recheck makes the method check include the journal of a again, unless a was removed.
+func (g *growthWatch) recheck(a *agent) {
 	g.mu.Lock()
 	if _, known := g.growing[a]; known {
 		g.growing[a] = true
@@ -122,25 +122,25 @@ func (g *growthWatch) arm(a *agent) bool {
 	}
 	g.mu.Unlock()
 	for _, file := range []string{outFile, errFile} {
-		if g.watcher.Arm(filepath.Join(g.dir, a.record.ID, file), a, func() { g.again(a) }) == nil {
+		if g.watcher.Arm(filepath.Join(g.dir, a.record.ID, file), a, func() { g.recheck(a) }) == nil {
 			continue
 		}
 		// The user has too many inotify watches, so check the journal periodically.
 		if a.life.currentStatus().Ended {
 			return true
 		}
-		g.again(a)
+		g.recheck(a)
 		return false
 	}
 	if a.enforceJournal() == 0 {
 		return true
 	}
-	g.again(a)
+	g.recheck(a)
 	return false
 }
 
-// checkJournal checks how much output the agent has written. If the check returns a time of the output, checkJournal
-// writes this time to the run's log.
+// checkJournal checks how much output the agent has written. If the journal has recorded the time of new output,
+// checkJournal writes this time to the run's log.
 func (a *agent) checkJournal() journal.Growth {
 	g := a.out.Check()
 	if g.Time != nil {

@@ -28,7 +28,8 @@ const (
 	holdGrace = 8 * time.Second
 	// holdPause is the minimum interval between two starts of a runner.
 	holdPause = time.Second
-	// storeFD is the descriptor of the connection to the fdstore.Store. The runner that Hold starts inherits it.
+	// storeFD is the descriptor of the connection to the fdstore.Store. Hold passes the descriptor to each runner that
+	// it starts.
 	storeFD = 4
 	// connectFor is how long Connect tries to reach a runner. Several attempts are necessary if Hold is restarting the
 	// runner.
@@ -46,7 +47,7 @@ const (
 	// Connect connects a client outside of the container to the runner: it copies bytes between the runner's socket and
 	// its own standard input and output.
 	Connect = "connect"
-	run     = "run" // runs Main
+	run     = "run" // starts a runner; see Main
 )
 
 // Inside is the main function of the small runner program. This program runs in containers, and on this machine if
@@ -216,7 +217,7 @@ func (s *server) prepareForContainer() {
 		s.life.Go(w.Serve)
 	}
 	s.children.limits.OOMScoreAdj = expendable()
-	s.holder.inputs, _ = s.holder.store.All() // on failure, only agents of the previous runner lack their inputs
+	s.holder.inputs, _ = s.holder.store.All() // on failure, the agents of the previous runner have no input
 	var there, all sync.WaitGroup
 	there.Add(readyThreads)
 	for range readyThreads {

@@ -45,9 +45,10 @@ func newInput() (agents [2]int, in *input, inode uint64, err error) {
 	return pair, &input{end: os.NewFile(uintptr(ours), "input")}, inode, nil
 }
 
-// recoverInput returns the input of an agent that a previous runner started. stored is a descriptor of the runner's end
-// of the input, or 0. If stored is 0, recoverInput gets the runner's end from the agent, which has a duplicate. If the
-// kernel forbids this, every write to the returned input fails.
+// recoverInput returns the input of an agent that a previous runner started. The parameter stored is the descriptor of
+// the write end of the agent's standard input, or 0 if the runner did not get this descriptor from a Store. In the
+// second case, recoverInput copies the write end from the agent, which has it as InputFD. If the kernel forbids this,
+// every write to the returned input fails.
 func recoverInput(pid int, inode uint64, stored int) *input {
 	fd := stored
 	if fd == 0 {

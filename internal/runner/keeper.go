@@ -48,9 +48,9 @@ func (s *server) enforceDeadlines(signals <-chan os.Signal) {
 // restAfter is the time between the end of the last agent and the release of memory.
 const restAfter = 500 * time.Millisecond
 
-// releaseMemory returns unused memory to the kernel, once in each period without agents. It returns the time of the
-// next call. *released is the start of the last period in which it returned memory, and releaseMemory updates this
-// value.
+// releaseMemory returns unused memory to the kernel once after the last agent has ended, until another agent starts.
+// *released is the time at which the last agent had ended when releaseMemory last released memory. releaseMemory
+// updates *released. It returns the time at which the caller must call it again.
 func (s *server) releaseMemory(now time.Duration, released *time.Duration) time.Duration {
 	idleFrom, empty := s.runs.idleSince()
 	if !empty || idleFrom == *released {
@@ -79,8 +79,8 @@ const desertedIdle = time.Second
 //   - While an agent runs or starts, the runner must not exit.
 //   - If its socket file is missing, the runner may exit at once.
 //   - A runner that Hold started does not exit for any other reason.
-//   - Any other runner may exit after s.idle without an agent, or already after desertedIdle if no client is connected
-//     and no process of an agent is left.
+//   - Any other runner may exit if no agent has been running for the duration s.idle. This
+//     duration is only desertedIdle if no client is connected and no process of an agent is left.
 func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 	busy, left := false, false
 	for _, a := range s.runs.all() {

@@ -33,9 +33,9 @@ const (
 	// resumeLag.
 	pauseLag  = 64 << 20
 	resumeLag = 32 << 20
-	// reattachWithin is how long a new runner waits for a client of an agent that the previous runner started. During
-	// this time, the new runner does not resume a paused agent. A resumed agent could lose output, because the journal
-	// of a run without a client deletes output beyond its size limit.
+	// When a runner adopts a paused agent from the previous runner, it waits at most reattachWithin for the agent's
+	// client before it resumes the agent. An agent that runs without its client could lose output, because its journal
+	// then deletes output beyond its size limit.
 	reattachWithin = 10 * time.Second
 )
 

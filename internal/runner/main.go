@@ -153,8 +153,8 @@ func serve(args []string) error {
 	}
 	deaths := make(chan os.Signal, 1)
 	signal.Notify(deaths, syscall.SIGCHLD)
-	adoptErr := s.adoptAll() // a run that cannot be adopted stays for the next runner
-	looking.Wait()           // InheritedFileLimit waits for a child process, which reap must not reap
+	adoptErr := s.adoptAll() // the next runner tries again to adopt the runs for which this fails
+	looking.Wait()           // InheritedFileLimit collects the exit of its own child; reap must not do it first
 	s.life.Go(func() { s.growth.serve(s.life.ctx) })
 	s.life.Go(func() { s.children.reap(s.life.ctx, deaths) })
 	s.life.Go(s.accept)
@@ -183,7 +183,7 @@ func programID(path string) (string, error) {
 	return fmt.Sprintf("%x-%x-%x-%x", st.Dev, st.Ino, st.Size, st.Mtim.Nano()), nil
 }
 
-// quiesce is how long an upgrade waits for a write to an agent that is in progress.
+// quiesce is how long an upgrade waits for the current writes to agents.
 const quiesce = 2 * time.Second
 
 // upgrade replaces the program of this process. The new program is the file at path or, if path is empty, the content

@@ -124,7 +124,7 @@ const (
 	// messages. All streams are read at the same moments, so that the machine wakes up once for all of them.
 	paceEvery = 100 * time.Millisecond
 	// A read is large if it returns at least paceBig bytes or fills the buffer. After paceFull large reads in a row,
-	// all reads within the duration paceBulk happen without a delay.
+	// output is arriving in bulk. During the time paceBulk after the last of them, no read is delayed.
 	paceBig  = 32 << 10
 	paceFull = 2
 	paceBulk = time.Second
@@ -137,8 +137,8 @@ const (
 type pace struct {
 	on     atomic.Bool
 	urgent chan struct{}
-	// busy shows how busy the stream is: each small read moves busy into the future by paceEvery. While busy is more
-	// than paceSpare*paceEvery in the future, reads are delayed.
+	// Each small read adds paceEvery to busy. If busy is in the past, it is first set to the current time. While busy
+	// is more than paceSpare*paceEvery in the future, the stream is busy, and its reads are delayed.
 	busy time.Time
 	full int       // number of large reads in a row so far
 	bulk time.Time // reads before this time are not delayed, because output is arriving in bulk

@@ -75,8 +75,8 @@ type preparing int
 const (
 	notPrepared preparing = iota
 	isPrepared
-	// cannotPrepare means that the runner prepares no directory, for example because the file system does not support
-	// RENAME_NOREPLACE.
+	// cannotPrepare means that the runner never prepares a directory, for example because the file system does not
+	// support RENAME_NOREPLACE.
 	cannotPrepare
 )
 
@@ -122,7 +122,7 @@ func (p *prepared) rename(root, dir string) (runFiles, error) {
 		err = unix.Renameat2(unix.AT_FDCWD, filepath.Join(root, preparedDir), unix.AT_FDCWD, dir, unix.RENAME_NOREPLACE)
 	}
 	switch {
-	case errors.Is(err, unix.EEXIST): // another run can still use the prepared directory
+	case errors.Is(err, unix.EEXIST): // dir exists; keep the prepared directory for another run
 		return runFiles{}, err
 	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
 		p.state = cannotPrepare

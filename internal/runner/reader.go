@@ -123,10 +123,11 @@ func (r *reader) firstKept(p []byte, at int64) int64 {
 	if errors.Is(err, unix.ENXIO) { // the rest of the file is a hole, so its output was deleted
 		return fileSize(r.file, at)
 	}
-	if err != nil || data <= at { // no output was deleted here; the agent itself printed a zero byte
+	if err != nil || data <= at { // at is not in a hole; the agent itself printed the zero byte
 		return at
 	}
-	// Only whole blocks become a hole. If a block was deleted only in part, the deleted part is now zero bytes.
+	// The deletion of output frees only whole blocks, which become a hole. The block after the hole may be deleted in
+	// part. This part now contains zero bytes.
 	block := make([]byte, 4<<10)
 	n, _ := r.file.ReadAt(block, data)
 	return data + int64(n-len(bytes.TrimLeft(block[:n], "\x00")))

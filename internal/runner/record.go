@@ -64,17 +64,17 @@ func (r record) write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, r.ID, recordFile), append(raw, '\n'), 0o600)
 }
 
-// Kinds of lines in a run's log. The comments list the fields of a line.
+// Kinds of lines in a run's log. The comments list the fields after the kind.
 const (
 	lineAgent  = "agent"  // PID, start time
-	lineBegin  = "begin"  // start of a write to the input: number of the request, number of bytes
-	lineEnd    = "end"    // end of the write: number of bytes
+	lineBegin  = "begin"  // a write to the input begins: number of the request, number of bytes to write
+	lineEnd    = "end"    // the write is complete: number of bytes
 	lineClosed = "closed" // the input was closed
 	lineTime   = "time"   // offset in the output, time of the write in microseconds since 1970
-	lineAge    = "age"    // time from which Limits.MaxAge counts (nanoseconds since boot), the run's Limits
+	lineAge    = "age"    // base of Limits.MaxAge (nanoseconds since boot), Limits in JSON
 	lineBy     = "by"     // reason for ending the agent (a By constant)
 	lineFreed  = "freed"  // offset before which output was deleted
-	lineStatus = "status" // Status
+	lineStatus = "status" // exit status of the run, in JSON
 )
 
 type history struct {

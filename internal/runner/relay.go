@@ -84,8 +84,9 @@ func (c *clients) endRelays(broken *conn) {
 	}
 }
 
-// DialTools connects a program to the tools that a client of the runner in dir serves. The connection transports lines.
-// If no client serves tools now, for example because ductor is restarting, DialTools returns an error.
+// DialTools connects a program to the tools of the client that serves tools to the runner in dir. The program and the
+// client exchange lines of text. If no client serves tools now, for example because ductor is restarting, DialTools
+// returns an error.
 func DialTools(ctx context.Context, dir string) (net.Conn, error) {
 	conn, err := dialSocket(ctx, dir)
 	if err != nil {
@@ -129,7 +130,7 @@ func (f *frames) findTools(ctx context.Context) error {
 	err := f.send(request{Seq: 1, Op: opRelay}, nil)
 	for err == nil {
 		var r reply
-		if _, err = f.receive(&r); err == nil && r.Seq == 1 { // all other messages report ends of runs
+		if _, err = f.receive(&r); err == nil && r.Seq == 1 { // messages with another Seq report ends of runs
 			return r.err()
 		}
 	}

@@ -17,7 +17,7 @@ import (
 type Remote interface {
 	// Dial starts the program Connect in the environment. The returned connection is the standard input and output of
 	// Connect. ctx limits only the start. If the environment does not exist, the error matches ErrNoEnvironment, and
-	// all its runs have ended. If effort is Make, ductor shows the error to users.
+	// all runs of the environment have ended. ductor shows the error to users if effort is Make.
 	Dial(ctx context.Context, effort Effort) (net.Conn, error)
 	Restart(ctx context.Context) error
 	// Program returns the identity of the program that should be the runner in the environment, and the path of its
@@ -28,11 +28,11 @@ type Remote interface {
 // Effort limits the steps that a client may take to reach a runner.
 type Effort int
 
-// The efforts, from least to greatest. Each includes the previous steps.
+// Effort values, in ascending order. Each allows its own step and the steps of all smaller values.
 const (
-	AsIs   Effort = iota // only connect to a running environment
-	Revive               // also start an existing environment
-	Make                 // also create a missing environment
+	AsIs   Effort = iota // connect to a running environment
+	Revive               // start an existing environment
+	Make                 // create a missing environment
 )
 
 // ErrNoEnvironment means that an environment and its runs do not exist.
@@ -84,8 +84,8 @@ func (c *Client) reach(ctx context.Context, effort Effort) (*link, error) {
 	}
 }
 
-// minEffort returns the minimum effort with which this client connects. A local client may always start a runner. A
-// remote client must not start a stopped environment unless a request needs it.
+// minEffort returns the effort that is always allowed. A local client may always start a runner. A remote client may
+// only start a stopped environment if a request needs it.
 func (c *Client) minEffort() Effort {
 	if c.remote == nil {
 		return Revive
@@ -201,8 +201,8 @@ func (c *Client) askToEnd(ctx context.Context, q request) (reply, error) {
 	return r, err
 }
 
-// ErrNoRoom means that the environment exists, but that Connect ended immediately after its start. The usual reason is
-// that the environment has reached its limit of processes.
+// ErrNoRoom means that the environment exists, but that the process of Connect ended immediately after its start. The
+// usual reason is that the environment has reached its limit of processes.
 var ErrNoRoom = errors.New("no process can be started there to reach the runner")
 
 // greetRemote sends hello to a runner in a remote environment. If the runner is not the program that Remote.Program
@@ -237,7 +237,7 @@ func (c *Client) greetRemote(ctx context.Context, conn net.Conn) (*link, error) 
 func (l *link) sendProgram(ctx context.Context, id, path string) bool {
 	program, err := os.ReadFile(path)
 	if err != nil {
-		return false // the old program also works
+		return false // no upgrade: continue with the current program of the runner
 	}
 	_, err = l.ask(ctx, request{Op: opUpgrade, Args: []string{run, "program=" + id}}, program)
 	return errors.Is(err, ErrGone)

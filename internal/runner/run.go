@@ -19,7 +19,7 @@ var ErrDetached = errors.New("detached from the run")
 type LostError struct {
 	From    int64 `json:"from"`
 	To      int64 `json:"to"`
-	Damaged bool  `json:"damaged,omitempty"` // the agent truncated its output file; reading continues at From
+	Damaged bool  `json:"damaged,omitempty"` // the agent truncated its output file; continue at From, not at To
 }
 
 func (e *LostError) Error() string {

@@ -18,11 +18,11 @@ type runTable struct {
 	agents   map[string]*agent // by ID of the run
 	idleFrom time.Duration     // time since boot at which an agent was last running
 
-	pending   map[string]chan struct{} // closed at the end of the start; the key is the ID of the run
+	pending   map[string]chan struct{} // current starts, by ID of the run; the channel is closed when the start is over
 	ended     time.Duration            // time since boot at which the last start ended
 	forbidden int                      // number of calls of forbid and forbidIfIdle that allow has not undone
-	// terminated contains the first SIGTERM. Nothing receives from this channel. So an upgrade sees the signal even if
-	// enforceDeadlines has not handled it yet.
+	// terminated contains SIGTERM if the runner has received it. Nobody takes the signal out of the channel, so an
+	// upgrade finds it there even if enforceDeadlines has not handled the signal yet.
 	terminated chan os.Signal
 }
 

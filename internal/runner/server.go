@@ -19,7 +19,7 @@ const defaultIdle = 15 * time.Minute
 
 type server struct {
 	dir      directory
-	program  string        // identity of this program
+	program  string        // identity of the runner's program file; see programID
 	idle     time.Duration // how long a runner without an agent waits before it exits
 	holder   holder
 	runs     runTable

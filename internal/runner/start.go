@@ -87,7 +87,7 @@ func (c *Client) start(ctx context.Context, spec Spec) (*Run, error) {
 				continue // a new runner does not know the run, so start the run again
 			}
 		}
-		if err != nil { // the agent may have started, but without an owner
+		if err != nil { // the agent may be running nevertheless, but no Run exists for it
 			c.abandonStart(spec.ID)
 		}
 		return run, err

@@ -38,8 +38,8 @@ const (
 	opPull     op = "pull"
 	opStderr   op = "stderr"    // return the tail of standard error
 	opLookPath op = "look path" // resolve the program Path
-	// opRelay forwards the line in the body between a program in the runner's environment and the client that serves
-	// tools; see Client.ServeTools.
+	// opRelay carries a line in its body. The runner forwards the line from a program in its environment to the client
+	// that serves tools, or back; see Client.ServeTools.
 	opRelay op = "relay"
 )
 
@@ -73,14 +73,14 @@ type reply struct {
 	Info    *Info   `json:"info,omitempty"`
 	List    []Info  `json:"list,omitempty"`
 	Status  *Status `json:"status,omitempty"`
-	Offset  int64   `json:"offset,omitempty"` // after a write: number of input bytes that reached the agent
+	Offset  int64   `json:"offset,omitempty"` // reply to opWrite: number of input bytes that have reached the agent
 
 	Stderr string     `json:"stderr,omitempty"` // tail of standard error; also sent with Status
 	Lost   *LostError `json:"lost,omitempty"`
 	Path   string     `json:"path,omitempty"`
-	Relay  string     `json:"relay,omitempty"` // relay that carries the line in the body; an empty body ends the relay
+	Relay  string     `json:"relay,omitempty"` // relay to which the line in the body belongs; an empty body closes it
 
-	body []byte // output
+	body []byte // output of the run, or a line for the relay
 }
 
 // err returns the error of the reply, or nil. The error matches the syscall.Errno that occurred in the runner.
@@ -168,16 +168,16 @@ type Info struct {
 	Memory    int64    `json:"memory"` // resident memory of all processes in bytes; shared pages count once per process
 	OutputEnd int64    `json:"output_end"`
 	Freed     int64    `json:"freed,omitempty"` // output before this offset was deleted
-	// InputEnd is the number of bytes of standard input that reached the agent. If a runner died during a write,
-	// InputTorn is set, and InputEnd includes the interrupted write. The next runner ends the agent.
+	// InputEnd is the number of bytes of standard input that reached the agent. If a runner died during a write, the
+	// next runner ends the agent. InputTorn is then true, and InputEnd includes all bytes of this write.
 	InputEnd    int64   `json:"input_end,omitempty"`
 	InputTorn   bool    `json:"input_torn,omitempty"`
 	InputClosed bool    `json:"input_closed,omitempty"` // standard input was closed
 	Status      *Status `json:"status,omitempty"`       // nil until the agent has exited
 	// Problem is the reason why this Info is incomplete, or empty if it is complete.
 	Problem string `json:"problem,omitempty"`
-	// Times contains an offset in the output, the time of this output, the next offset, and so on. Times are in
-	// microseconds since 1970. The agent printed the output at this time or shortly after. Only opAttach returns Times.
+	// Times contains pairs of numbers: an offset in the output, and a time in microseconds since 1970. The agent
+	// printed the output at this offset at this time or shortly after. Only opAttach returns Times.
 	Times []int64 `json:"times,omitempty"`
 }
 

@@ -16,7 +16,7 @@ func IsFile(name string) bool { return fileName().MatchString(name) }
 var fileText = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY( BLOCK)?-----` +
 		`|(?m:^[ \t]*"?(client-key-data|current-context)"?[ \t]*:)` + // Kubernetes
-		`|"terraform_version"[ \t]*:`) // Terraform state, which contains even passwords
+		`|"terraform_version"[ \t]*:`) // Terraform state, which can contain passwords
 })
 
 // InText reports whether a text is a private key, a Kubernetes configuration with credentials, or a Terraform state.

@@ -180,8 +180,8 @@ func (s *Set) searchAfter(text string) int {
 
 // matchAt returns the length of the secret at the beginning of text, or 0 if text does not begin with a secret.
 func (s *Set) matchAt(text string) int {
-	// Start with the last word that sorts before text or is equal to it. If text does not begin with this word, it can
-	// only begin with a prefix of the word.
+	// sorted[i] starts as the last word that sorts before text or is equal to it. Every word with which text begins is
+	// this word or one of its prefixes, which prefixOf lists.
 	for i := s.searchAfter(text) - 1; i >= s.firstAt[text[0]]; i = s.prefixOf[i] {
 		if strings.HasPrefix(text, s.sorted[i]) {
 			return len(s.sorted[i])

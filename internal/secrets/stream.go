@@ -11,7 +11,7 @@ type Stream struct {
 	raw  []byte
 	out  []byte
 	done int // later input cannot change the output for raw[:done]
-	sent int // length of the output for raw[:done]
+	sent int // number of bytes in the output for raw[:done]
 }
 
 // Change describes how the output changes: remove Retract bytes from its end, and then append Text.
@@ -26,9 +26,8 @@ func (s *Stream) Add(set *Set, text string) Change {
 	return s.update(set, holdBack)
 }
 
-// Retract removes the given number of bytes from the end of the input. The beginning of the input may have gone to an
-// earlier Stream. If the number is larger than the input of this Stream, Change.Retract also counts the bytes of the
-// earlier Stream.
+// Retract removes the given number of bytes from the end of the input. If this is more than the input of the Stream,
+// the other bytes went to an earlier Stream. Change.Retract then includes these bytes.
 func (s *Stream) Retract(set *Set, bytes int) Change {
 	before := max(bytes-len(s.raw), 0)
 	s.raw = s.raw[:len(s.raw)-bytes+before]
@@ -75,9 +74,9 @@ func (s *Stream) update(set *Set, e flushMode) Change {
 type cleaned struct {
 	text string
 	held int  // offset in text of the possible beginning of a secret; len(text) if there is none
-	half bool // text[held:] is at least half of a secret
+	half bool // text[held:] has at least half of the length of a secret
 	done int  // later input cannot change the output for the first `done` bytes of the input
-	sent int  // length of the output for the first `done` bytes of the input
+	sent int  // number of bytes in the output for the first `done` bytes of the input
 }
 
 func (s *Set) clean(raw string) (c cleaned) {

@@ -68,9 +68,9 @@ func (s sender) name() string {
 }
 
 // Pair waits until a user sends the code, or "/start CODE", to the bot in a private chat. It answers only this user. It
-// reads and discards all other updates, so use it only for a bot without users. It calls say for other messages, because
-// the owner may have mistyped the code. It retries after network errors until the code expires. It returns ErrExpired,
-// ErrAttempts, ErrPolled or the error of ctx.
+// reads and discards all other updates, so use it only for a bot without users. If another message in a private chat
+// arrives, Pair calls say, because the owner may have mistyped the code. It retries after network errors until the code
+// expires. It returns ErrExpired, ErrAttempts, ErrPolled or the error of ctx.
 func Pair(ctx context.Context, api API, code string, say func(format string, args ...any)) (Paired, error) {
 	within, cancel := context.WithTimeout(ctx, paircode.Life)
 	defer cancel()
@@ -122,8 +122,8 @@ func (p *pairing) poll(ctx context.Context) (Paired, error) {
 	return Paired{}, nil
 }
 
-// report tells the owner at the console that a user sent something else than the code. It prints only a few lines each
-// minute, because strangers can send many messages.
+// report tells the owner at the console that a user sent a message that is not the code. It prints only a few lines
+// each minute, because strangers can send many messages.
 func (p *pairing) report(from *sender) {
 	now := time.Now()
 	p.said = slices.DeleteFunc(p.said, func(at time.Time) bool { return now.Sub(at) >= time.Minute })
@@ -161,7 +161,7 @@ type verdict string
 
 const (
 	other verdict = "other" // not a private message of a user
-	small verdict = "small" // a private message that does not look like a pairing code
+	small verdict = "small" // a private message that does not look like a code
 	wrong verdict = "wrong"
 	right verdict = "right"
 )

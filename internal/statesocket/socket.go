@@ -1,5 +1,5 @@
 // Package statesocket creates sockets in ductor's state directory, accessible only to this user, and connects to them.
-// A Guard admits a client only if no agent has started it. The package does not define a protocol.
+// A Guard rejects clients that an agent has started. The package does not define a protocol.
 package statesocket
 
 import (
@@ -27,7 +27,7 @@ func Listen(dir, name string) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.SetUnlinkOnClose(false) // do not remove the socket by this path, which is only valid here
+	l.SetUnlinkOnClose(false) // do not remove the socket by path, because path is invalid after Listen returns
 	if err := os.Chmod(filepath.Join(dir, name), 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("protect the socket: %w", err), l.Close())
 	}

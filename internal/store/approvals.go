@@ -194,8 +194,8 @@ func (t tx) decide(d orchestrator.ApprovalDecision) (bool, error) {
 	return n > 0, err
 }
 
-// recordDecision stores the new rule and the audit entries of a decision, and marks the Telegram updates with the
-// decision as handled.
+// recordDecision stores the new rule and the audit entries of a decision. It also marks the Telegram updates that
+// contain the decision as handled.
 func (t tx) recordDecision(a orchestrator.Approval, d orchestrator.ApprovalDecision, now int64) error {
 	if d.Rule != nil {
 		if err := t.insertRule(*d.Rule); err != nil {

@@ -69,8 +69,8 @@ func blob(b []byte) []byte {
 // nonNegative replaces a negative limit with 0, because SQLite would treat it as no limit.
 func nonNegative(limit int) int { return max(limit, 0) }
 
-// scan returns a function that reads a row into a T. The function pointers returns the addresses of the fields of a T,
-// in the order of the columns.
+// scan returns a function that reads a row into a T. For each row, this function calls pointers, which must return the
+// addresses of the fields of a T, in the order of the columns.
 func scan[T any](pointers func(*T) []any) func(sqlite.Row) (T, error) {
 	return func(row sqlite.Row) (v T, err error) {
 		err = row.Scan(pointers(&v)...)

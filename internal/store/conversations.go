@@ -65,7 +65,7 @@ func (db *DB) EndedBypasses(ctx context.Context) ([]orchestrator.ConversationID,
 
 func (db *DB) EndBypasses(ctx context.Context, over []orchestrator.ConversationID, at time.Time) error {
 	return wrap("end bypasses", db.write(ctx, func(t tx) error {
-		// Update every conversation with an ended bypass. The IDs in `over` may be outdated.
+		// The list `over` may be outdated, so update all conversations whose bypass has ended.
 		_, err := t.Exec(`UPDATE conversations SET permission = ?, bypass_until = 0
 			WHERE permission = ? AND bypass_life <> ?`, string(cli.Ask), string(cli.Bypass), db.life)
 		for _, id := range over {

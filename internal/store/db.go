@@ -63,7 +63,7 @@ type Options struct {
 type DB struct {
 	now  func() time.Time
 	file *sqlite.DB
-	life string // random ID of this process; SaveConversation stores it with each bypass
+	life string // random ID of this process; SaveConversation stores it with the mode bypass
 }
 
 // Open opens the database at path. It creates a missing database, and migrates an older one; see sqlite.Open.

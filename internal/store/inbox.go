@@ -14,9 +14,9 @@ import (
 // day, and restarts its numbering after a week without updates.
 const reuseAge = 3 * 24 * time.Hour
 
-// AppendUpdates uses a shared transaction. It stores an update without Raw as handled. If an update has the ID of a
-// stored update, AppendUpdates replaces the stored update only if the stored update is handled and was received more
-// than reuseAge ago.
+// AppendUpdates uses a shared transaction. It stores an update without Raw as already handled. If the database contains
+// an update with the same ID, AppendUpdates usually keeps this older update. It replaces the older update only if that
+// is handled and was received more than reuseAge ago.
 func (db *DB) AppendUpdates(ctx context.Context, updates []orchestrator.Update) ([]orchestrator.Update, error) {
 	if len(updates) == 0 {
 		return nil, nil

@@ -33,7 +33,7 @@ type jobRow struct {
 	Rules    []string `json:"rules,omitempty"`
 	Tools    []string `json:"tools,omitempty"`
 	No       []string `json:"denied_tools,omitempty"`
-	Of       string   `json:"rights,omitempty"` // "" for RightsOfJob
+	Of       string   `json:"rights,omitempty"` // Rights.Of of the job; "" stands for RightsOfJob
 }
 
 type quietRow struct {

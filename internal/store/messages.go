@@ -13,8 +13,9 @@ import (
 
 const messageColumns = `key, turn, chat, topic, state, message, mark, content`
 
-// SaveMessage waits for the disk if the message has Content, because ductor still has to send this content. It does not
-// wait if ductor is sending the message, because the user is waiting. In all other cases, it uses a shared transaction.
+// SaveMessage waits for the disk if the message has Content, because ductor still has to send this content. Otherwise,
+// if the state is Sending, SaveMessage does not wait for the disk, because the user waits for the message. In all other
+// cases, it uses a shared transaction.
 func (db *DB) SaveMessage(ctx context.Context, m orchestrator.Message) error {
 	write := db.write
 	switch {
@@ -127,7 +128,7 @@ func (db *DB) SaveTopic(ctx context.Context, in orchestrator.ConversationID, sho
 	}))
 }
 
-// SaveCard does not wait for the disk. Prune deletes old content that does not belong to a turn, such as a draft.
+// SaveCard does not wait for the disk. If name is not the ID of a turn, Prune deletes the content when it is old.
 func (db *DB) SaveCard(ctx context.Context, name string, content []byte) error {
 	return wrap("save card of turn "+name, db.writeLazily(ctx, func(t tx) error {
 		_, err := t.ExecRow(name, `INSERT INTO cards (turn, content, saved) VALUES (?, ?, ?)
@@ -137,8 +138,8 @@ func (db *DB) SaveCard(ctx context.Context, name string, content []byte) error {
 	}))
 }
 
-// LoadCard caches short content and missing content, because ductor asks for each message whether a text is expected.
-// Callers share the content and must not change it.
+// LoadCard caches short content, and also that there is no content, because ductor calls it for every message of a
+// user. Callers share the content and must not change it.
 func (db *DB) LoadCard(ctx context.Context, name string) ([]byte, error) {
 	content, err := sqlite.OneCached(ctx, db.file, sqlite.Source{Name: name, Tables: []string{"cards"}},
 		sqlite.Value[[]byte], `SELECT (SELECT content FROM cards WHERE turn = ?)`, name)

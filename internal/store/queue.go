@@ -99,7 +99,7 @@ func (db *DB) DoubtSteered(ctx context.Context, into cli.TurnID,
 				AND id NOT IN (SELECT value FROM json_each(?)) RETURNING `+turnColumns, string(into), string(known))
 		return err
 	})
-	// The prompt of each of these turns was added to a running turn. Started is the time at which that happened.
+	// Started is the time at which ductor added the prompt of the turn to the running turn.
 	slices.SortStableFunc(all, func(a, b orchestrator.Turn) int { return a.Started.Compare(b.Started) })
 	return all, wrap("doubt steered turns", err)
 }

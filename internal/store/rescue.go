@@ -37,7 +37,7 @@ type Rescued struct {
 	LastWrite  time.Time // no write to the damaged database happened after this time
 	Copied     bool      // the new database contains all rows of the damaged file
 	LostWrites bool      // the damaged file lacks the last writes, because its log was lost
-	BackupTime time.Time // time of the backup of which the new database is a copy; zero if it is no copy of a backup
+	BackupTime time.Time // time of the backup that replaces the database; zero if Rescue used no backup
 }
 
 // Complete reports whether no data was lost.
@@ -62,7 +62,8 @@ func (r *Rescue) Run(ctx context.Context) error {
 		info, err := os.Stat(path)
 		switch {
 		case err != nil, info.Size() == 0, info.ModTime().Before(r.LastWrite):
-		// Ignore the directory's time if a file's time is known and no writes were lost.
+		// The directory may have changed after the last write to the database. Use its time only if writes were lost,
+		// or if the times of the files are unknown.
 		case info.IsDir() && !r.LostWrites && !r.LastWrite.IsZero():
 		default:
 			r.LastWrite = info.ModTime()
@@ -149,7 +150,7 @@ func (r *Rescue) invalidate(ctx context.Context, db *DB) error {
 			}
 		}
 		for _, statement := range []string{
-			// Mark the updates of these turns as handled, because Telegram may send them again.
+			// Telegram may send the updates of these turns again. Store them as handled, so that ductor ignores them.
 			`INSERT OR IGNORE INTO inbox (id, raw, received, handled)
 				SELECT u.value, x'', t.queued, t.queued
 				FROM turns t, json_each(iif(json_valid(t.updates), t.updates, '[]')) u`,
@@ -190,8 +191,9 @@ func (r *Rescue) invalidate(ctx context.Context, db *DB) error {
 // lost data.
 const rescueAlert = "rescued"
 
-// LastRescue returns the time of the last write before a rescue that lost data. ductor may have handled messages up to
-// this time that this database does not contain. LastRescue returns the zero time if no rescue has lost data.
+// LastRescue returns the time of the last write before the last rescue that lost data. Before this time, ductor may
+// have handled messages that the database does not contain. LastRescue returns the zero time if no rescue has lost
+// data.
 func (db *DB) LastRescue(ctx context.Context) (time.Time, error) {
 	all, err := db.Alerts(ctx)
 	if i := slices.IndexFunc(all, func(a orchestrator.Alert) bool { return a.Key == rescueAlert }); i >= 0 {

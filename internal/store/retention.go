@@ -86,7 +86,7 @@ func (db *DB) AuditTrail() heartbeat.Dataset {
 		deletion: `DELETE FROM audit WHERE id IN (SELECT value FROM json_each(?))`}
 }
 
-// JobRuns is the dataset of ended job runs. Their costs remain in the jobs.
+// JobRuns is the dataset of ended job runs. If ductor deletes a run, the job keeps the cost of the run.
 func (db *DB) JobRuns() heartbeat.Dataset {
 	return &dataset{db: db, name: "runs",
 		selection: `SELECT seq, ended AS at, 200 + length(CAST(prompt AS BLOB)) + length(CAST(text AS BLOB)) AS bytes
@@ -100,8 +100,8 @@ type dataset struct {
 	db        *DB
 	name      string
 	selection string // query that lists the rows that may be deleted, with columns seq, at and bytes
-	// deletion is a statement that deletes rows. Its parameter is a JSON list with the rows' values of the column seq.
-	// It repeats the conditions of selection, because a row may have changed in the meantime.
+	// deletion is a statement that deletes rows. Its parameter is a JSON list of values of the column seq. deletion
+	// repeats the conditions of the query in selection, because a row may have changed since this query.
 	deletion string
 }
 

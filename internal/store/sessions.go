@@ -85,7 +85,7 @@ func (db *DB) SetAgentSession(
 	return wrap(fmt.Sprintf("set %s id of session %s", of.Agent, id), err)
 }
 
-// SaveBegun stores the ID of an agent session that ductor started. It uses a shared transaction.
+// SaveBegun stores the ID of an agent session that ductor started; see Knows. It uses a shared transaction.
 func (db *DB) SaveBegun(ctx context.Context, own cli.AgentSessionID) error {
 	return db.exec(ctx, fmt.Sprintf("store agent session %s", own), db.writeShared,
 		`INSERT OR IGNORE INTO begun_sessions (id) VALUES (?)`, string(own))
@@ -208,8 +208,9 @@ func (db *DB) SaveSession(ctx context.Context, s orchestrator.Session) error {
 // jobSession is a query that returns a row if the session with the ID ?1 belongs to a job.
 const jobSession = `SELECT 1 FROM own_sessions o JOIN jobs j ON j.id = o.name WHERE o.session = ?1`
 
-// sessionUses is a query for the reason why the session with the ID ?1 cannot be deleted: the SessionUse, whether a
-// fork belongs to the same conversation, and the title of the fork.
+// sessionUses is a query for one reason why the session with the ID ?1 cannot be deleted. It returns no row if there is
+// none. The first column is the SessionUse. The other columns describe a fork of the session: whether it belongs to the
+// same conversation, and its title.
 const sessionUses = `SELECT 1 AS why, 0, '' FROM conversations WHERE session = ?1
 	UNION ALL SELECT 2, 0, '' FROM own_sessions o JOIN jobs j ON j.id = o.name WHERE o.session = ?1
 	UNION ALL SELECT 3, 0, '' FROM turns WHERE session = ?1 AND delivered = 0
@@ -222,7 +223,7 @@ func scanSessionUse(row sqlite.Row) (*orchestrator.SessionInUse, error) {
 	return use, row.Scan(&use.Why, &use.Here, &use.Fork)
 }
 
-// usedAs returns the use of a session as an error, after a query for its uses. It returns nil if there is none.
+// usedAs turns the result of the query sessionUses into an error. If the query found no row, it returns nil.
 func usedAs(use *orchestrator.SessionInUse, err error) error {
 	switch {
 	case errors.Is(err, sql.ErrNoRows):

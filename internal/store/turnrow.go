@@ -6,7 +6,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// outcomeRow is the stored form of an Outcome. Fields with a different stored form replace those of Outcome.
+// outcomeRow is the stored form of an Outcome. Its fields Usage and At store Outcome.Usage and Recovery.At, which the
+// JSON of these types omits.
 type outcomeRow struct {
 	orchestrator.Outcome
 	orchestrator.Recovery

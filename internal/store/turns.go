@@ -45,10 +45,10 @@ func (db *DB) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forget ...or
 	return wrap(fmt.Sprintf("enqueue turn %s", t.ID), err)
 }
 
-// claimRepetition ensures that a turn is repeated only once. It does nothing if the given turn repeats no earlier turn.
-// It returns ErrRepeated if another turn already repeats the earlier turn. The earlier turn may also have a LaterJob,
-// which repeats it. Unless the given turn belongs to this job, claimRepetition deletes the job, or returns ErrRepeated
-// if the job has already started a run.
+// claimRepetition ensures that a turn is repeated only once. The given turn repeats the turn turn.Again, unless this ID
+// is empty. claimRepetition returns ErrRepeated if another turn already repeats turn.Again. A LaterJob may be planned
+// to repeat turn.Again, too. If the given turn does not belong to this job, claimRepetition deletes the job. If the job
+// has already started a run, claimRepetition returns ErrRepeated instead.
 func (t tx) claimRepetition(turn orchestrator.Turn) error {
 	if turn.Again == "" {
 		return nil
@@ -109,9 +109,9 @@ func (db *DB) UpdatePrompt(ctx context.Context, t orchestrator.Turn) (bool, erro
 		t.Prompt.Text, listColumn[orchestrator.Attachment]{&t.Prompt.Attachments}, wants, string(t.ID))
 }
 
-// StartTurn does not wait for the disk. A power failure can undo the change, but also ends the agent, so ductor starts
-// the turn again. StartTurn also ends the background work of the run. It returns ErrNoSession if t refers to an unknown
-// session.
+// StartTurn does not wait for the disk. A power failure can undo the change. But a power failure also ends the agent,
+// so ductor starts the turn again. StartTurn also ends the background work of the run. It returns ErrNoSession if t
+// refers to an unknown session.
 func (db *DB) StartTurn(ctx context.Context, t orchestrator.Turn, s cli.Start) (ok bool, err error) {
 	err = db.writeLazily(ctx, func(tx tx) error {
 		n, err := tx.Exec(`UPDATE turns SET state = 'running', session = nullif(?, ''), agent = ?, model = ?,
@@ -157,7 +157,8 @@ func (db *DB) AbortTurns(
 
 const cancelQueued = `UPDATE turns SET state = 'cancelled', ended = ?, delivered = 1 WHERE id = ? AND state = 'queued'`
 
-// CancelTurn also marks the turn as delivered, so that OpenTurns does not list it.
+// CancelTurn cancels a queued turn, or a steered turn whose prompt the agent may not have received. It also marks the
+// turn as delivered, so that OpenTurns does not list the turn.
 func (db *DB) CancelTurn(ctx context.Context, id cli.TurnID) (bool, error) {
 	return db.changeQueued(ctx, "cancel", id,
 		`UPDATE turns SET state = 'cancelled', steered_into = '', agent = '', model = '',
@@ -216,8 +217,8 @@ func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o 
 	}))
 }
 
-// SQL expressions for the number of a turn in the history. A steered turn, whose prompt was added to another turn, has
-// the number of that turn.
+// SQL expressions for the number of a turn in the history. nextNumber is the number of a new turn. numberOfHost is the
+// number of a steered turn: its prompt was added to another turn, and the two turns have the same number.
 const (
 	nextNumber   = `(SELECT coalesce(max(number), 0) + 1 FROM turns WHERE number > 0)`
 	numberOfHost = `coalesce((SELECT host.number FROM turns host WHERE host.id = turns.steered_into), 0)`
@@ -342,10 +343,11 @@ func (db *DB) EntriesAfter(
 const isHistory = `(state IN ('done', 'failed', 'aborted', 'interrupted')
 	OR state = 'cancelled' AND steered_into <> '')`
 
-// ancestry is a session in a chain of forks.
+// ancestry is a session in a chain of forks. A fork contains the turns of its parent up to the turn with the number
+// `last`.
 type ancestry struct {
 	session string
-	last    int64 // number of the last turn of this session that belongs to the fork
+	last    int64
 }
 
 func ancestryFields(a *ancestry) []any { return []any{&a.session, &a.last} }

@@ -83,15 +83,16 @@ func (m Machine) dirs(s settings) []string {
 	return dirs
 }
 
-// Installed returns the settings files of the CLIs that this user has started, for each account. File.After contains
-// ductor's hooks. Installed returns ErrNoCLI if the user has never started such a CLI.
+// Installed returns the settings files of the CLIs that this user has started, one for each account. In each File,
+// After is the content of the file with ductor's hooks. Installed returns ErrNoCLI if the user has never started such a
+// CLI.
 func (m Machine) Installed() ([]File, error) {
 	return m.editFiles(m.dirs, func(s settings) edit { return s.add })
 }
 
-// Uninstalled is like Installed, but File.After contains no hooks of any ductor. It also returns the settings files of
-// former accounts. It also returns the settings files in the default folders, because the user may have chosen another
-// folder after ductor installed its hooks.
+// Uninstalled is like Installed, but After is the content without the hooks of any ductor. The result also contains the
+// settings files of former accounts and of the default folders, because ductor may have installed its hooks there
+// before the user chose another folder.
 func (m Machine) Uninstalled() ([]File, error) {
 	recorded, err := m.recorded()
 	if err != nil {
@@ -130,7 +131,7 @@ func (m Machine) editFiles(dirs func(settings) []string, how func(settings) edit
 				continue // the user has never started this CLI with this account
 			}
 			if slices.ContainsFunc(files, func(known File) bool { return known.Path == f.Path }) {
-				continue // accounts can share a settings file
+				continue // several accounts can share one settings file, which is in the result only once
 			}
 			if err := m.edit(&f, how(s)); err != nil {
 				return nil, err

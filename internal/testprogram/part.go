@@ -14,7 +14,7 @@ import (
 type part struct {
 	args []string
 	pid  int
-	out  *os.File // buffer for the output; nil if a single part runs all tests
+	out  *os.File // buffer for the output; nil if this part runs all tests
 }
 
 // partsOf divides the tests among several parts. It returns a single part if args contain a flag such as -test.run or
@@ -28,8 +28,8 @@ func partsOf(args []string, processes int) (parts []*part, err error) {
 		return nil, err
 	}
 	tests := strings.Fields(string(listed))
-	// Do not pass the flag -test.testlogfile, because the parts cannot write to the same file. This only prevents go
-	// test from caching the result.
+	// Remove the flag -test.testlogfile, because the parts cannot write to the same file. Without this file, go test
+	// does not cache the result.
 	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
 		return strings.HasPrefix(arg, "-test.testlogfile=")
 	})

@@ -37,8 +37,8 @@ var exitPatience = time.Minute
 // such as a runner, check for that first.
 func Guard() { Split(1) }
 
-// Split is like Guard, for tests that mostly wait. It divides the tests among several processes that run concurrently.
-// It starts only one process if the command line contains a flag such as -test.run or -test.bench.
+// Split is like Guard, but divides the tests among several processes that run concurrently. Use it for tests that
+// mostly wait. Split starts only one process if the command line contains a flag such as -test.run or -test.bench.
 func Split(processes int) {
 	if os.Getenv(guardedVar) != "" {
 		return
@@ -52,7 +52,7 @@ func Split(processes int) {
 }
 
 func guard(processes int) (code int, err error) {
-	runtime.LockOSThread() // Pdeathsig kills the parts when this thread ends
+	runtime.LockOSThread() // Pdeathsig kills the started test processes when this thread ends
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, err
 	}

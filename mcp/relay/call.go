@@ -20,7 +20,7 @@ func (r *Relay) Call(ctx context.Context, tool string, args map[string]any) (str
 	ended := make(chan error, 1)
 	go func() {
 		err := r.Run(ctx, toRelay, fromRelay)
-		_ = fromRelay.CloseWithError(errors.Join(err, io.EOF)) // ends the scanner of a waiting request
+		_ = fromRelay.CloseWithError(errors.Join(err, io.EOF)) // makes a waiting call of request return
 		ended <- err
 	}()
 	defer func() {
@@ -83,7 +83,7 @@ func request(in io.Writer, answers *bufio.Scanner, id int, method string, params
 			Error  *struct{ Message string }
 		}
 		switch err := json.Unmarshal(answers.Bytes(), &got); {
-		case err != nil || got.ID != id: // another message than the response, for example a notification
+		case err != nil || got.ID != id: // not the response, but for example a notification
 		case got.Error != nil:
 			return nil, errors.New(got.Error.Message)
 		default:

@@ -47,7 +47,7 @@ type Grant struct {
 }
 
 type grantFile struct {
-	Last   int     `json:"last"` // the highest number so far
+	Last   int     `json:"last"` // the highest Grant.Number that was ever used
 	Tokens []Grant `json:"tokens"`
 }
 

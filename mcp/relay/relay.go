@@ -99,7 +99,7 @@ func (r *Relay) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 // send forwards a message to ductor. It returns an error only if the client can no longer be reached.
 func (r *Relay) send(ctx context.Context, line []byte) error {
 	var m envelope
-	_ = json.Unmarshal(line, &m) // if a message is invalid, ductor responds to it
+	_ = json.Unmarshal(line, &m) // forward an invalid message, too: ductor responds with an error
 	for {
 		conn, err := r.connect(ctx)
 		if err != nil && m.Method != "" && len(m.ID) > 0 {
@@ -112,7 +112,7 @@ func (r *Relay) send(ctx context.Context, line []byte) error {
 			continue // reconnect, because the connection has just ended
 		}
 		if _, err := conn.Write(append(line, '\n')); err != nil {
-			_ = conn.Close() // makes receive return, which responds to pending requests
+			_ = conn.Close() // ends the loop in receive, which then responds to pending requests
 		}
 		return nil
 	}

@@ -14,10 +14,11 @@ import (
 // StartServer.
 const ServerVerb = "mcp-server"
 
-// ServerVar returns the name of an environment variable of an agent. The agent passes the variable to an MCP server of
-// the user, where the variable has its original name. The prefix hides the variable from the agent itself: with a
-// variable OPENAI_API_KEY, for example, Codex would use another account. Names of servers contain no underscore, so the
-// result is unique.
+// ServerVar returns the name under which an agent's environment contains a variable for an MCP server of the user. The
+// agent passes the variable to the server, where StartServer restores the original name.
+//
+// The prefix keeps the agent from using the variable: with a variable OPENAI_API_KEY, for example, Codex would use
+// another account. Names of servers contain no underscore, so the result is unique.
 func ServerVar(server, variable string) string {
 	return "DUCTOR_MCP_" + strings.ToUpper(server) + "_" + variable
 }

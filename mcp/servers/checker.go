@@ -90,9 +90,9 @@ func (c *Checker) Check(in cli.Sandbox) {
 	}
 }
 
-// For returns the servers that the agent of a request gets. It also returns the absent servers: those for which wanted
-// returns false, and those with a problem, together with the reason. For waits for the first check of a server, but not
-// for later checks.
+// For returns the servers that the agent of a request gets. All other configured servers are in absent: those for which
+// wanted returns false, and those with a problem, together with the reason. If a server was never checked, the method
+// For waits for its first check. It does not wait for later checks.
 func (c *Checker) For(ctx context.Context, req cli.Request, wanted func(name string) bool) (given []cli.ToolServer,
 	absent []cli.AbsentServer) {
 	states := map[string]*state{}

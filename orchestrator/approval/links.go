@@ -77,7 +77,7 @@ func (r *Requests) inspect(a *orchestrator.ApprovalRequest) {
 	ctx, cancel := context.WithTimeout(r.life, inspectWait)
 	defer cancel()
 	t, project := r.turn.Turn, r.turn.Project
-	// The request comes from a helper (see Helper). A helper works without the settings of the project.
+	// A helper (see Helper) made this request. Helpers work without the settings and the skills of the project.
 	if r.own[a.AgentIDs[0]].of.Agent != "" {
 		project = cli.WithoutProject
 	}
@@ -135,8 +135,8 @@ func (r *Requests) targetMoved(asked orchestrator.ApprovalRequest) bool {
 	return now.Request.Missing != asked.Request.Missing || !slices.Equal(now.Links, asked.Links)
 }
 
-// currentBytes limits how much of the current content of files is read for one request. It is smaller than the longest
-// request that a chat can show.
+// currentBytes limits how many bytes of current files ductor reads for the diffs of one request. A longer diff might
+// not fit into the chat.
 const currentBytes = 32 << 10
 
 // currentFiles compares proposed changes with the current files.
@@ -147,13 +147,14 @@ type currentFiles struct {
 	known *secrets.Set
 }
 
-// compare corrects the kind and the diff of a change whose diff only adds lines. Many agents show such a diff for three
-// different changes: they create a file, replace a file, or add lines to a file.
+// compare corrects the kind and the diff of a change if the agent's diff only adds lines. Many agents show such a diff
+// when they create a file, when they replace a file, and when they add lines to a file. compare reads the current file
+// to distinguish these cases:
 //   - If the file does not exist, the kind becomes FileAdded.
 //   - If the agent adds lines to an existing file, the kind becomes FileUpdated.
-//   - If the agent replaces an existing file, the kind becomes FileUpdated, and the diff then also contains the removed
-//     lines. But if these lines cannot be shown, the kind becomes FileReplaced: for example, the content is too long or
-//     contains a secret, or the agent may not read the file without asking.
+//   - If the agent replaces an existing file, the kind becomes FileUpdated, and the diff then also contains the
+//     removed lines. If compare cannot show the removed lines, the kind becomes FileReplaced instead. For example,
+//     these lines may be too long, contain a secret, or be in a file that the agent may not read without asking.
 //   - If the agent has reported FileReplaced, compare only checks whether the file exists.
 func (f *currentFiles) compare(ctx context.Context, path string, c cli.FileChanged) cli.FileChanged {
 	text, added := cli.AddedText(c.Diff)
@@ -165,7 +166,7 @@ func (f *currentFiles) compare(ctx context.Context, path string, c cli.FileChang
 	// f.dir itself may be below a hidden directory, so check only the path below f.dir.
 	if rel, err := filepath.Rel(f.dir, path); err == nil && filepath.IsLocal(rel) {
 		dir, below = f.dir, rel
-		if whole && plainWord(rel, false) { // read only files that the agent may read without asking
+		if whole && plainWord(rel, false) { // the agent may read this file without asking, so compare reads it, too
 			room = f.room
 		}
 	}
@@ -241,8 +242,8 @@ func pathsOf(a orchestrator.ApprovalRequest) (paths []string) {
 	return paths
 }
 
-// wordsOf returns the words of a plain command, including the program. For a tool that reads a file, it returns the
-// path of the file. Each returned word could be a path.
+// wordsOf returns the words of a request that could be paths: all words of a plain command, including the program, or
+// the path of the file that a tool reads.
 func wordsOf(p *cli.ApprovalAsked, command string) []string {
 	if plainCommand(command) {
 		return strings.Split(command, " ")

@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Helper is another agent that works for a running turn. Tools contains the names that the helper uses for tools. The
-// zero value stands for the turn's own agent.
+// Helper is another agent that works for a running turn. Tools limits the helper's tools, in the helper's names for
+// them. A zero Helper means that the turn's own agent makes the request.
 type Helper struct {
 	Agent cli.Agent
 	Tools cli.ToolList
@@ -60,7 +60,8 @@ func (r *Requests) ask(ctx context.Context, id cli.ApprovalID, h Helper, asked c
 	case <-ctx.Done():
 	case <-r.life.Done():
 	}
-	// Withdraw the request, unless ductor detaches from the turn: then the next process repeats the request.
+	// Withdraw the request. But if ductor detaches from the turn for a restart, leave the request open, because the
+	// next process repeats it.
 	if !errors.Is(context.Cause(ctx), cli.ErrDetached) {
 		r.handleOwn(cli.ApprovalWithdrawn{ID: id}, cli.ApprovalWithdrawn{ID: id})
 	}

@@ -106,9 +106,9 @@ func runners() []string {
 	}
 }
 
-// lastingCommand reports whether ductor may offer a lasting rule for exactly this command. The command must be plain
-// and must not begin with one of the runners. The program must not be given as a path, because the file at a path can
-// change.
+// lastingCommand reports whether ductor may offer a lasting rule for exactly this command. The command must be plain,
+// and its program must not run other programs (see runners). The program must not be given as a path, because the file
+// at a path can change.
 func lastingCommand(command string) bool {
 	first, _, _ := strings.Cut(command, " ")
 	interpreter := strings.HasPrefix(first, "python") || strings.HasPrefix(first, "pypy")

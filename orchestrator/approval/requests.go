@@ -37,7 +37,7 @@ type RunningTurn struct {
 	Mode    cli.PermissionMode
 	Tools   cli.ToolList // tools that the turn may use, in the agent's names
 	Allowed []string     // tools that the configuration allows without asking; generic names or an agent's own
-	Resumed bool         // the turn began before a restart of ductor, like all events before cli.CaughtUp
+	Resumed bool         // the turn began before a restart of ductor; false after the event cli.CaughtUp
 	// Known returns the secrets that ductor must not show or store if the agent prints them. Learn adds a user's secret
 	// answers to the secrets. Both functions are safe for concurrent use.
 	Known func() *secrets.Set
@@ -256,10 +256,11 @@ func (r *Requests) asked(ev cli.Event) {
 		return
 	}
 	r.delivered[request] = false
-	// If a user decided the request before a restart, the chat may still show the approval as open.
-	before := approval.Ruled == "" || approval.By != 0
+	// If a user decided the approval before a restart, the chat may still show the approval as open. If a rule decided
+	// the approval, the chat does not.
+	maybeShown := approval.Ruled == "" || approval.By != 0
 	if approval.State == orchestrator.ApprovalOpen && r.timers[approval.ID] == nil && len(r.timers) >= mostOpen {
-		approval, before = r.refuse(approval), false
+		approval, maybeShown = r.refuse(approval), false
 	}
 	if approval.State == orchestrator.ApprovalOpen {
 		r.arm(approval)
@@ -267,7 +268,7 @@ func (r *Requests) asked(ev cli.Event) {
 		return
 	}
 	r.deliverOrLog(approval)
-	if before {
+	if maybeShown {
 		r.show(approval)
 	}
 }
@@ -307,7 +308,8 @@ func (r *Requests) record(ev cli.Event) (now orchestrator.Approval, isNew bool, 
 	if err != nil || rule == "" || now.State != orchestrator.ApprovalOpen {
 		return now, isNew, err
 	}
-	// OpenApproval returned an older approval, which is still open. A newer rule allows it.
+	// OpenApproval returned an older approval of this request, which is still open. Close the older approval, because a
+	// rule allows the request now.
 	now, _, err = r.close(now.ID, orchestrator.Decision{State: orchestrator.ApprovalAllowed, Ruled: rule})
 	if err == nil {
 		r.show(now)

@@ -162,8 +162,8 @@ func (s *Service) WithdrawTurn(ctx context.Context, turn cli.TurnID) {
 // chats that still show closed approvals as open.
 //
 // Approvals of running turns stay open, because the agents repeat their requests. An agent in a terminal must repeat
-// its request within askAgainWait. WithdrawEnded shows open approvals before the agents repeat their requests: the
-// user's first message may be meant as the answer to such a request.
+// its request within askAgainWait. WithdrawEnded shows these approvals at once, without waiting for the agents, because
+// the user's first message may be the answer to one of them.
 func (s *Service) WithdrawEnded(ctx context.Context, turns []orchestrator.Turn,
 	remains map[cli.TurnID]cli.Remains) error {
 	open, err := s.opts.Store.OpenApprovals(ctx)

@@ -24,7 +24,7 @@ func InsteadOf(entry string) string {
 	case kind == "read", kind == "edit":
 		return insteadOfPath(entry, name)
 	case kind == "web" && (name == "WebFetch" || name == "url"):
-		return "" // the agent itself checks such entries
+		return "" // the agent itself applies an entry such as WebFetch(domain:go.dev)
 	// Only requests of shell tools and of SlashCommand contain a command.
 	case kind != "shell" && tools.Known(name) && name != "SlashCommand":
 		return fmt.Sprintf("write %q", name)

@@ -156,10 +156,10 @@ func (s *Service) mix(w *watch) {
 	}
 }
 
-// markBeside sets w.shared if the other turn may have written files while the turn of w was running.
+// markBeside calls w.share if the turn of other may have written files while the turn of w was running.
 func (w *watch) markBeside(other *watch) {
 	other.mu.Lock()
-	wrote := other.writes.possible() && (other.to == 0 || w.from < other.to)
+	wrote := other.writes.possible() && (other.endOrder == 0 || w.startOrder < other.endOrder)
 	other.mu.Unlock()
 	if wrote {
 		w.share(other.turn.Prompt.Conversation)

@@ -75,7 +75,7 @@ func (s *Service) diffSince(ctx context.Context, by orchestrator.Press, at git.P
 		return "", err
 	}
 	return s.diff(ctx, from, path, func(r *git.Repo, t orchestrator.SnapshotTree) (string, string, error) {
-		if !by.May(orchestrator.ReachFiles) { // later changes may be of anyone
+		if !by.May(orchestrator.ReachFiles) { // other users may have made the later changes
 			return t.Before, t.After, nil
 		}
 		now, err := r.Snapshot(ctx, git.AfterTurn)
@@ -83,8 +83,8 @@ func (s *Service) diffSince(ctx context.Context, by orchestrator.Press, at git.P
 	})
 }
 
-// beginning returns the record whose snapshot Before is the older side of the diff. For SinceTurn, this is the record
-// of the session's latest turn that changed files. For SinceSession, it is the record of the first such turn.
+// beginning returns the changes of the turn with which the diff begins. For SinceTurn, this is the session's latest
+// turn that changed files. For SinceSession, it is the session's first such turn.
 func (s *Service) beginning(ctx context.Context, in orchestrator.ConversationID, session orchestrator.SessionID,
 	since orchestrator.DiffSince) (from orchestrator.TurnChanges, err error) {
 	all, err := s.opts.Store.ListChanges(ctx, in, session, 10_000)

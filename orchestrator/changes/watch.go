@@ -33,8 +33,10 @@ type watch struct {
 	mu     sync.Mutex
 	before before
 	writes writes
-	from   int64 // value of Service.order when the turn started
-	to     int64 // value of Service.order when the turn ended; 0 while it runs
+	// startOrder and endOrder are values of Service.order at the start and at the end of the turn. Comparing them shows
+	// whether two turns ran at the same time. While the turn runs, endOrder is 0.
+	startOrder int64
+	endOrder   int64
 	// shared is the conversation of another turn that wrote to the same repository at the same time, or nil.
 	shared *orchestrator.ConversationID
 }
@@ -70,7 +72,7 @@ func (s *Service) Watch(t orchestrator.Turn, dir string, resumed bool) orchestra
 	ctx, cancel := context.WithTimeout(s.life, lookMost)
 	w := &watch{
 		s: s, turn: t, began: s.opts.Now(), at: git.Place{In: t.Sandbox, Dir: dir}, resumed: resumed,
-		before: before{stop: cancel, ready: make(chan struct{})}, writes: newWrites(), from: s.order.Add(1),
+		before: before{stop: cancel, ready: make(chan struct{})}, writes: newWrites(), startOrder: s.order.Add(1),
 	}
 	s.mu.Lock()
 	s.watches[t.ID] = w
@@ -82,8 +84,8 @@ func (s *Service) Watch(t orchestrator.Turn, dir string, resumed bool) orchestra
 	return w
 }
 
-// dropOthers keeps only the repositories in kept, with their trees. It takes the trees from b, because a newer snapshot
-// may have replaced the trees for which the refs were created.
+// dropOthers keeps only the repositories in kept, with their current trees: repeatSnapshots may have replaced the trees
+// for which takeBefore created the refs.
 func (b *before) dropOthers(kept []*git.Repo) {
 	var repos []*git.Repo
 	var trees []orchestrator.SnapshotTree
@@ -117,8 +119,8 @@ func (w *watch) takeBefore(ctx context.Context) {
 	case w.resumed && trees[0].Before == "":
 		w.before.why = orchestrator.NoUndoLate
 	}
-	// After a restart, ductor replays the events of the turn. The previous process took the snapshot before these tools
-	// ran, so none of them was too early.
+	// After a restart, ductor replays the events of the turn. The replayed tools ran after the previous process had
+	// taken the snapshot, so remove them from early.
 	if w.resumed {
 		clear(w.writes.early)
 	}
@@ -184,7 +186,7 @@ func (s *Service) AwaitSnapshot(ctx context.Context, turn cli.TurnID, id cli.App
 	case <-late.C:
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.writes.tooEarly() // the request is about to be allowed without a complete snapshot
+		w.writes.tooEarly() // the caller allows the request now, without a complete snapshot
 	}
 }
 
@@ -195,7 +197,8 @@ func (s *Service) SnapshotTaken(turn cli.TurnID) bool {
 	return w == nil || w.before.isReady()
 }
 
-// answered records that the agent has got a decision. If the decision is about a write, the turn may write from now on.
+// answered records that the agent has got the decision on a request. If the request is for a write, the turn may have
+// written files from this moment on.
 func (w *watch) answered(id cli.ApprovalID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -210,7 +213,7 @@ func (w *watch) Leave() {
 
 func (w *watch) End() func(context.Context) orchestrator.Changed {
 	w.mu.Lock()
-	w.to = w.s.order.Add(1)
+	w.endOrder = w.s.order.Add(1)
 	wrote := w.writes.possible()
 	if wrote {
 		w.writes.tooEarly()
@@ -332,8 +335,8 @@ func (w *watch) touched(ctx context.Context) bool {
 	return len(w.before.repos) == 0
 }
 
-// restorable returns the changes without the changes of nested repositories, because nested repositories have their own
-// trees.
+// restorable leaves out changes of the entries for nested repositories. Each nested repository has a snapshot of its
+// own.
 func restorable(all []git.Change) (some []git.Change) {
 	for _, c := range all {
 		if !c.Old.Repository() && !c.New.Repository() {

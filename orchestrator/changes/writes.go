@@ -13,8 +13,8 @@ type writes struct {
 	wrote bool
 	tools map[cli.ToolID]bool     // running tools that may write; the value is false while a tool waits for permission
 	asks  map[cli.ApprovalID]bool // permission requests; true if the tool may write
-	// early lists tools that may have written before the snapshot was complete, because they did not ask for
-	// permission. If such a tool is unknown, the list contains unknownTool.
+	// early contains the tools that may have written before the snapshot was complete, because they did not ask for
+	// permission. The ID unknownTool means that some tool may have done so, but ductor does not know which.
 	early        map[cli.ToolID]bool
 	snapshotDone bool // the snapshot is complete or has failed
 }
@@ -49,7 +49,7 @@ func (w *writes) observe(ev cli.Event) {
 			w.early[ev.ID] = true
 		}
 	case cli.ToolChanged:
-		if _, known := w.tools[ev.ID]; !known { // before this event, the tool seemed only to read
+		if _, known := w.tools[ev.ID]; !known { // until now, the tool seemed only to read
 			w.observe(ev.ToolStarted)
 		}
 	case cli.ToolEnded:
@@ -64,7 +64,7 @@ func (w *writes) observe(ev cli.Event) {
 	case cli.FileChanged:
 		w.wrote = true
 		w.tooEarly()
-	case cli.ApprovalAsked: // no write yet: the agent gets permission only after the snapshot is complete
+	case cli.ApprovalAsked: // the tool has not written yet, because it waits for permission
 		w.asks[ev.ID] = !onlyReads(ev.Tool)
 		started := ev.Started
 		if started == "" && len(w.tools) == 1 {
@@ -81,7 +81,7 @@ func (w *writes) observe(ev cli.Event) {
 // onlyReads reports whether a tool surely does not change files.
 func onlyReads(tool string) bool {
 	if own := cli.OwnTool(tool); own != "" {
-		return own != "work_with" // ductor's only tool that runs an agent with write access
+		return own != "work_with" // ductor's other tools do not let an agent write
 	}
 	switch strings.ToLower(tool) {
 	case "read", "grep", "glob", "ls", "view", "search", "websearch", "webfetch", "todowrite", "read_file",

@@ -22,7 +22,7 @@ const (
 // Breakers records how the last turns of each agent in each environment ended. If the pointer is nil, agents never
 // pause. It is safe for concurrent use.
 type Breakers struct {
-	failures int // number of failures in a row after which an agent pauses
+	failures int // an agent pauses after this number of failures in a row
 	now      func() time.Time
 
 	mu     sync.Mutex

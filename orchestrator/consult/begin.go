@@ -15,7 +15,7 @@ func (e *Engine) Begin(ctx context.Context, in orchestrator.ConversationID) (_ c
 func (e *Engine) begin(ctx context.Context, in orchestrator.ConversationID) (_ context.Context, one *question,
 	end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	one = &question{in: in, lanes: map[lane]bool{}, cancel: cancel}
+	one = &question{conversation: in, lanes: map[lane]bool{}, cancel: cancel}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.asking[one] = true
@@ -70,7 +70,7 @@ func (e *Engine) register(one *question, r *asking, of lane) error {
 	busy := 0
 	r.by.fresh = r.by.fresh || r.session.Dir != r.at.Dir
 	for other := range e.asking {
-		if other.in != one.in {
+		if other.conversation != one.conversation {
 			continue
 		}
 		r.by.fresh = r.by.fresh || other.lanes[of]

@@ -55,11 +55,11 @@ type Engine struct {
 
 // question is a question that is not answered yet. Several agents answer a group question.
 type question struct {
-	// in changes if a group becomes a supergroup. Engine.mu guards it.
-	in      orchestrator.ConversationID
-	running int // number of agents that are answering now; 0 before the first agent and between two agents
-	lanes   map[lane]bool
-	cancel  context.CancelCauseFunc
+	// conversation changes if a group becomes a supergroup. Engine.mu guards it.
+	conversation orchestrator.ConversationID
+	running      int // number of agents that are answering now; 0 before the first agent and between two agents
+	lanes        map[lane]bool
+	cancel       context.CancelCauseFunc
 }
 
 // lane identifies the agent session that an agent uses inside a session of ductor. Two questions must not use the same
@@ -327,7 +327,7 @@ func (e *Engine) Last(ctx context.Context, in orchestrator.ConversationID,
 	return e.lastIn(ctx, in, idOrName, orchestrator.ConsultationEntry)
 }
 
-// LastWorker is like Last, but returns the model of the newest Work in a session.
+// LastWorker is like Last, but returns the model of the newest delegated task (see orchestrator.Work) in a session.
 func (e *Engine) LastWorker(ctx context.Context, in orchestrator.ConversationID,
 	idOrName string) (orchestrator.ModelChoice, error) {
 	return e.lastIn(ctx, in, idOrName, orchestrator.WorkEntry)
@@ -371,29 +371,29 @@ func (e *Engine) MoveChat(from, to int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for one := range e.asking {
-		if one.in.Chat == from {
-			one.in.Chat = to
+		if one.conversation.Chat == from {
+			one.conversation.Chat = to
 		}
 	}
 }
 
-// currentID returns the conversation of the question that was begun with ctx, or the given one if there is none. It
-// differs from the given one if a group has become a supergroup meanwhile.
-func (e *Engine) currentID(ctx context.Context, in orchestrator.ConversationID) orchestrator.ConversationID {
+// currentID returns the current ID of the conversation to which the question in ctx belongs. The ID changes if a group
+// becomes a supergroup. If ctx contains no question, currentID returns the given ID.
+func (e *Engine) currentID(ctx context.Context, given orchestrator.ConversationID) orchestrator.ConversationID {
 	one, begun := ctx.Value(questionKey{}).(*question)
 	if !begun {
-		return in
+		return given
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return one.in
+	return one.conversation
 }
 
 // shownIn returns the unanswered questions of all conversations whose activity ductor shows in the given conversation.
 // The caller holds mu.
 func (e *Engine) shownIn(in orchestrator.ConversationID) (all []*question) {
 	for one := range e.asking {
-		if one.in.Shown() == in {
+		if one.conversation.Shown() == in {
 			all = append(all, one)
 		}
 	}

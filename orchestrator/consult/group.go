@@ -86,7 +86,7 @@ func (e *Engine) round(ctx context.Context, q orchestrator.GroupQuestion, round 
 			others := slices.Delete(slices.Clone(before), i, i+1)
 			ask.Text, ask.Context = reconsider, orchestrator.ContextFiles{}
 			by.otherAnswers = "\n\n" + quoted(others)
-			// If the model continues its agent session, that session already contains the model's own answer.
+			// The prompt does not quote the model's own answer, so the history must not leave it out.
 			own := before[i].Answer.Entry
 			by.quoted = slices.DeleteFunc(slices.Clone(by.quoted), func(id cli.TurnID) bool { return id == own })
 		}

@@ -8,9 +8,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// place returns a request with the environment and the directory in which a question is answered. If the agent of a
-// turn asks, these are the ones of the turn: a user may already have chosen another project for the next turn, and the
-// agent must not get access to that project. If a user asks, these are the ones of the next turn.
+// place returns a request with the environment and the directory in which a question is answered. For the question of a
+// user, place uses those of the conversation's next turn. For the question of an agent, it uses those of the agent's
+// turn: a user may already have chosen another project for the next turn, and the agent must not get access to that
+// project.
 func (e *Engine) place(ctx context.Context, q orchestrator.ConsultQuestion) (cli.Request, error) {
 	if q.For != nil {
 		return placeOf(q.For.Request), e.opts.CheckDir(q.For.Request.Dir)

@@ -11,22 +11,21 @@ import (
 // it.
 type trail struct {
 	e *Engine
-	// of is a template for the entries. Its field Call is a unique ID of the consultation. The method call adds the ID
-	// of the tool call.
-	of   orchestrator.AuditEntry
-	hide func(text string) string
+	// template contains the values that all entries share. Its field Call is a unique ID of the consultation.
+	template orchestrator.AuditEntry
+	hide     func(text string) string
 
 	tools map[cli.ToolID]cli.ToolStarted
 }
 
-func (e *Engine) trail(of orchestrator.AuditEntry, hide func(string) string) *trail {
-	of.What = orchestrator.AuditRan
-	return &trail{e: e, of: of, hide: hide, tools: map[cli.ToolID]cli.ToolStarted{}}
+func (e *Engine) trail(template orchestrator.AuditEntry, hide func(string) string) *trail {
+	template.What = orchestrator.AuditRan
+	return &trail{e: e, template: template, hide: hide, tools: map[cli.ToolID]cli.ToolStarted{}}
 }
 
-// call returns a unique ID for a tool call. Without the prefix, the ID could equal that of a tool call in the
-// conversation's turns.
-func (t *trail) call(id cli.ToolID) cli.ToolID { return t.of.Call + "/" + id }
+// callID returns a unique ID for a tool call. Without the prefix, a consulted agent and the agent of a turn could use
+// the same ID.
+func (t *trail) callID(id cli.ToolID) cli.ToolID { return t.template.Call + "/" + id }
 
 // mostReason is the maximum length of a tool's error in the audit log, in bytes.
 const mostReason = 200
@@ -45,8 +44,8 @@ func (t *trail) observe(ev cli.Event) {
 			return
 		}
 		delete(t.tools, ev.ID)
-		entry := t.of
-		entry.At, entry.Call, entry.Tool, entry.Title = t.e.opts.Now(), t.call(ev.ID), began.Name, t.hide(began.Title)
+		entry := t.template
+		entry.At, entry.Call, entry.Tool, entry.Title = t.e.opts.Now(), t.callID(ev.ID), began.Name, t.hide(began.Title)
 		entry.Reason = cli.Shorten(t.hide(ev.Err), mostReason)
 		// Only log an error: the tool has already run.
 		if err := t.e.opts.Works.Audit(context.Background(), entry); err != nil {

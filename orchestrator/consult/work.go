@@ -25,8 +25,8 @@ const workInstructions = "Another agent has you work on a task for its user, and
 	"End with a short report: what you did, which files you changed, how you checked it, and what is open. " +
 	"If the report has more than a few pages, end it with a summary in <SUMMARY></SUMMARY>."
 
-// Work runs another agent for a running turn, with the turn's rights and directory. It returns the agent's report. If
-// the agent asks for permission, a rule of the conversation decides, or a user who may decide requests of the turn.
+// Work runs another agent for a running turn, with the turn's rights and directory. It returns the agent's report. A
+// rule of the conversation, or a user who may decide requests of the turn, decides the agent's requests for permission.
 // Work stops when ctx is done, when the turn ends, and when Abort or Close is called. It returns the same errors as
 // Ask.
 func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.ConsultAnswer, error) {
@@ -46,16 +46,16 @@ func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.Co
 	if w.Instructions != "" {
 		told = w.Instructions + "\n\n" + told
 	}
-	return e.askAside(ctx, lent(w), w.ConsultQuestion, approach{
+	return e.askAside(ctx, workRequest(w), w.ConsultQuestion, approach{
 		kind: orchestrator.WorkEntry, role: w.Role, instructions: told, upTo: math.MaxInt64,
 		ask: func(ctx context.Context, at cli.Request, q side.Question) (cli.Result, error) {
 			return e.work(ctx, at, *w.For, q)
 		}})
 }
 
-// lent returns a request with the rights of the running turn, with one exception. If the turn has a bypass with a time
-// limit, the request has the mode ask, because the bypass could end while the agent works.
-func lent(w orchestrator.Work) cli.Request {
+// workRequest returns a request with the rights of the running turn, with one exception: if the turn has a bypass with
+// a time limit, the mode of the request is ask, because the agent may still be working after the time limit.
+func workRequest(w orchestrator.Work) cli.Request {
 	of := w.For.Request
 	at := placeOf(of)
 	at.Permission, at.Attended, at.AllowedTools, at.MaxTurns = of.Permission, of.Attended, of.AllowedTools, of.MaxTurns
@@ -104,7 +104,7 @@ func (h *helper) observe(ev cli.Event) {
 	case cli.ApprovalAsked:
 		id := ev.ID
 		if ev.Started != "" {
-			ev.Started = h.trail.call(ev.Started)
+			ev.Started = h.trail.callID(ev.Started)
 		}
 		h.ask(id, ev)
 	case cli.QuestionAsked:

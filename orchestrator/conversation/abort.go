@@ -34,9 +34,9 @@ func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Pr
 	return err
 }
 
-// stopTurn aborts a turn before it does anything that may block. The cause is cli.ErrAborted or wraps it. It decides
-// what happens to messages that the agent of the turn has not read; see handleUnread. stopTurn reports whether it has
-// aborted the turn. It may also return an error then, for example if the disk is full.
+// stopTurn first aborts a running turn, and only then does anything that may block. cause is cli.ErrAborted or an error
+// that wraps cli.ErrAborted; handleUnread uses cause to decide what happens to unread messages. stopTurn reports
+// whether it has aborted the turn. It can abort the turn and also return an error, for example if the disk is full.
 func (e *Engine) stopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Press, cause error) (bool, error) {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
@@ -57,8 +57,8 @@ func (e *Engine) stopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Pr
 // background. Without the stored abort, the next process would continue the aborted turns.
 func (e *Engine) recordAbort(ctx context.Context, ending, dropped []cli.TurnID, handled orchestrator.Handled) error {
 	_, err := e.retrier().Record(context.WithoutCancel(ctx), e.log, func(ctx context.Context) error {
-		// If the first write fails, the caller tells the user. So store the notices only with the first write: after a
-		// later write, they would tell the user a second time.
+		// If the first write fails, the caller tells the user. So only the first write stores the notices: if a later
+		// write stored them, the user would get the same news twice.
 		defer func() { handled.Notices = nil }()
 		return e.opts.Store.AbortTurns(ctx, ending, dropped, handled)
 	})

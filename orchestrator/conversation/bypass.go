@@ -32,18 +32,18 @@ func (e *Engine) bypassed(c orchestrator.Conversation, in cli.Sandbox) bool {
 	return c.Permission == cli.Bypass && c.GrantedIn == in && e.now().Before(c.BypassUntil)
 }
 
-// bypassOver ends the bypass whose end is the given time. It does nothing if a user has started another bypass since
-// then. bypassOver does not compare the time with the wall clock, which may have been changed: its timer has measured
-// the duration of the bypass.
-func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID, end time.Time) {
+// bypassOver ends a bypass when the timer of the bypass fires. until is the BypassUntil of this bypass: if a user has
+// started another bypass in the meantime, bypassOver does nothing. It does not compare until with the wall clock, which
+// a user may have changed.
+func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID, until time.Time) {
 	c, err := e.conversation(id)
 	if err != nil || !e.open() {
 		return // ductor is ending; the next process ends the bypass
 	}
 	defer e.wg.Done()
-	ended, turns, err := c.expire(ctx, end)
+	ended, turns, err := c.expire(ctx, until)
 	if err != nil {
-		// Only log the error: permissionOf checks the time, so the bypass is inactive.
+		// Only log the error: even without this write, permissionOf ignores a bypass after its BypassUntil.
 		e.log.Error("end a bypass", "chat", id.Chat, "topic", id.Topic, "err", err)
 	}
 	for _, id := range turns {
@@ -114,10 +114,11 @@ func (c *conversation) CaughtUp(ctx context.Context, t orchestrator.Turn) {
 	}
 }
 
-// endBypasses records that the restart has ended every bypass, and notifies the conversations. If the disk is full, it
-// writes the record later: until then, the store ignores every bypass from before the restart. If a running turn uses a
-// bypass, endBypasses marks the turn. CaughtUp later switches the agent of a marked turn to another mode, and notifies
-// the chat.
+// endBypasses ends every bypass after a restart of ductor, and notifies the conversations. If the disk is full, it
+// stores the change later. Until then, the store ignores every bypass from before the restart.
+//
+// A running agent may still be in the mode bypass. endBypasses sets Turn.Bypass of its turn, so that CaughtUp switches
+// the agent to another mode and notifies the chat.
 func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, remains map[cli.TurnID]cli.Remains) error {
 	over, err := e.opts.Store.EndedBypasses(ctx)
 	if err != nil {

@@ -104,8 +104,9 @@ func (e *Engine) repeatAfter(ctx context.Context, t orchestrator.Turn, what orch
 	return receipt, err
 }
 
-// continueWith runs the prompt of a turn with another agent. It also makes that agent the agent of the conversation,
-// unless Wants.Agent selected the agent of the turn, or the turn does not have the rights of the chat.
+// continueWith runs the prompt of a turn with another agent, which also becomes the agent of the conversation. But the
+// conversation keeps its agent if Wants.Agent selected the agent of the turn, or if the turn does not have the rights
+// of the chat.
 func (e *Engine) continueWith(ctx context.Context, t orchestrator.Turn, by orchestrator.Press) (orchestrator.Receipt,
 	error) {
 	other := t.Outcome.Recovery.Other

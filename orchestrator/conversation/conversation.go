@@ -38,17 +38,20 @@ type conversation struct {
 	titles  sessions.Titles
 }
 
-// active contains the data that an abort must find without waiting for the inbox.
+// active contains the running turns and the pending aborts of a conversation. An abort reads this data without waiting
+// for the inbox.
 //
-// A group may get an ID that already belongs to another conversation. Then the group's conversation absorbs the other
-// conversation, and the turns of both run at the same time.
+// A conversation can have several running turns: when a group becomes a supergroup, another conversation may already
+// have the new ID. The group's conversation then absorbs the other conversation, whose running turn continues (see
+// absorb).
 type active struct {
 	running  atomic.Pointer[running] // nil if no turn runs; only functions in the inbox may store it
 	aborts   atomic.Int32            // number of aborts that are not stored yet; see mayStart
 	absorbed atomic.Pointer[active]
 }
 
-// turns returns the running turns: at most one, or more if the conversation absorbed another one.
+// turns returns the running turns of the conversation and of all conversations that it absorbed. Each conversation has
+// at most one running turn.
 func (a *active) turns() (all []*running) {
 	for ; a != nil; a = a.absorbed.Load() {
 		if r := a.running.Load(); r != nil {
@@ -76,7 +79,8 @@ func (a *active) turn(id cli.TurnID) *running {
 	return nil
 }
 
-// replace replaces a running turn by a changed copy. The turn may run in this conversation or in one that it absorbed.
+// replace replaces the running turn r by a changed copy. It also finds r in a conversation that this conversation
+// absorbed.
 func (a *active) replace(r, changed *running) {
 	for ; a != nil && !a.running.CompareAndSwap(r, changed); a = a.absorbed.Load() {
 	}
@@ -139,8 +143,8 @@ func (c *conversation) do(f func(*conversation)) {
 	})
 }
 
-// mayStart reports whether the first turn of the queue may start. During an abort, only a turn that began before a
-// restart may start, because its agent is working, and the abort must find the turn.
+// mayStart reports whether the first turn of the queue may start. During an abort, new turns may not start. A turn that
+// began before a restart may: its agent is already working, and an abort only stops turns that it finds in c.active.
 func (c *conversation) mayStart() bool {
 	if c.active.first() != nil || len(c.queue) == 0 || c.start.later {
 		return false

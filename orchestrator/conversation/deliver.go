@@ -23,11 +23,11 @@ type delivery struct {
 	amend   func(context.Context, orchestrator.Outcome) error
 }
 
-// deliver shows an outcome, and afterwards the file changes of the turn. It returns when the next turn can run: once
-// the chat shows the outcome, and the store contains it.
+// deliver shows an outcome, and afterwards the file changes of the turn. It returns once the chat shows the outcome and
+// the store contains it, because then the next turn can run.
 //
-// deliver waits at most Options.DeliveryWait, so that an agent need not wait for an unreachable chat. Even if it stops
-// waiting, the chat shows this outcome before the next turn.
+// deliver waits at most Options.DeliveryWait, so that the next turn can also run if the chat is unreachable. The card
+// of the next turn still opens only after ductor has tried to show this outcome.
 func (c *conversation) deliver(ctx context.Context, d delivery) {
 	if d.changed == nil {
 		c.deliverOutcome(ctx, d, nil)
@@ -57,16 +57,17 @@ func (e *Engine) amend(ctx context.Context, d delivery, shown <-chan bool) bool 
 		func() error { return d.amend(ctx, t.Outcome) })
 }
 
-// deliverOutcome shows an outcome. The returned channel receives true once the chat shows the outcome.
+// deliverOutcome shows an outcome. The returned channel receives true once the chat shows the outcome, or false if
+// ductor no longer tries to show it.
 //
-// The caller may add file changes to the outcome later. It then passes the channel amended, and sends true to this
-// channel once the chat shows the file changes. Otherwise it passes nil.
+// If the caller will add file changes to the outcome, it passes the channel amended, and sends true to amended once the
+// chat shows the file changes. Without file changes, amended is nil.
 func (c *conversation) deliverOutcome(ctx context.Context, d delivery, amended <-chan bool) <-chan bool {
 	t := d.turn
 	done, shown := make(chan struct{}), make(chan bool, 1)
 	e, keep := c.e, ctx
 	ctx, giveUp := context.WithCancelCause(ctx)
-	before, tried := c.delivering(t, giveUp)
+	previous, tried := c.delivering(t, giveUp)
 	if d.begun != nil {
 		d.begun()
 	}
@@ -78,7 +79,7 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, amended <
 		ctx, stop := e.untilClosed(ctx)
 		defer stop()
 		select {
-		case <-before:
+		case <-previous:
 		case <-ctx.Done():
 		}
 		log := e.log.With("turn", t.ID)
@@ -112,7 +113,7 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, amended <
 		}
 		_, _ = e.opts.Store.Session(ctx, t.Session) // puts the session into the store's cache for the next prompt
 	})
-	if t.Outcome.State == orchestrator.TurnAborted { // after an abort, the next turn need not wait
+	if t.Outcome.State == orchestrator.TurnAborted { // after an abort, the next turn does not wait for the chat
 		return shown
 	}
 	wait := time.NewTimer(e.opts.DeliveryWait)
@@ -140,23 +141,23 @@ func (e *Engine) withdraw(ctx context.Context, d delivery) bool {
 	return e.retrier().UntilDone(log, "buttons-not-removed", func() error { return d.show(ctx, o) })
 }
 
-// delivering registers a delivery as the newest of the conversation. The first result is a channel that is closed once
-// ductor has tried to show the previous outcome. The caller must call done once it has tried to show this outcome; a
-// second call of done does nothing. If the user no longer wants to see this outcome, ductor calls giveUp with
-// errNotWanted.
-func (c *conversation) delivering(t orchestrator.Turn, giveUp context.CancelCauseFunc) (before <-chan struct{},
+// delivering registers a delivery as the newest of the conversation. ductor closes the channel previous once it has
+// tried to show the previous outcome. The caller must call done once it has tried to show its own outcome; a second
+// call of done does nothing. ductor calls giveUp with errNotWanted if the user no longer wants to see the caller's
+// outcome.
+func (c *conversation) delivering(t orchestrator.Turn, giveUp context.CancelCauseFunc) (previous <-chan struct{},
 	done func()) {
 	shown := make(chan struct{})
 	c.do(func(c *conversation) {
-		before, c.shown = c.shown, shown
+		previous, c.shown = c.shown, shown
 		if t.Outcome.State != orchestrator.TurnAborted { // always show that a turn was aborted
 			c.showing[t.ID] = giveUp
 		}
 	})
-	return before, sync.OnceFunc(func() { close(shown) })
+	return previous, sync.OnceFunc(func() { close(shown) })
 }
 
-// untilClosed returns a context that is cancelled together with ctx. It is also cancelled if the engine closes, after
+// untilClosed returns a context that is cancelled together with ctx. If the engine closes first, the context ends after
 // the duration lastDelivery.
 func (e *Engine) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)

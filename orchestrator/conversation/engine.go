@@ -255,7 +255,8 @@ func (e *Engine) conversation(id orchestrator.ConversationID) (*conversation, er
 	return c, nil
 }
 
-// do calls f in the inbox of a conversation, for a request of a user. It returns an error if the engine is closed.
+// do calls f in the inbox of a conversation, so that nothing else changes the conversation at the same time. It returns
+// the error of f, or an error if the engine is closed.
 func (e *Engine) do(id orchestrator.ConversationID, f func(*conversation) error) error {
 	c, err := e.conversation(id)
 	if err != nil {

@@ -55,8 +55,8 @@ func (e *Engine) Directory(path string) (string, error) {
 }
 
 // projectOf returns the policy of the project that contains a directory. If several projects contain the directory,
-// projectOf chooses the innermost one. If no project contains it, projectOf returns the zero value. It resolves only
-// links of the configuration: with any other link, an agent could choose another policy for its directory.
+// projectOf chooses the innermost one. If no project contains it, projectOf returns the zero value. It follows only the
+// symbolic links in Places.Links: an agent could create any other link to get another policy.
 func (e *Engine) projectOf(dir string) orchestrator.ProjectPolicy {
 	dir = e.opts.Places.Real(dir)
 	var found orchestrator.ProjectPolicy

@@ -48,8 +48,9 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	receipt.At, err = c.scheduleLaterFor(ctx, r.turn, at, by)
 	created := err == nil
 	if errors.Is(err, orchestrator.ErrRepeated) {
-		// If the job exists, an earlier press of the button created it, or this press before ductor crashed. The turn
-		// must still be stopped. If no job exists, another turn already repeats the prompt.
+		// The job exists if an earlier press of the button created it, or if ductor crashed after this press had
+		// created it. In both cases the turn must still be stopped. If no job exists, another turn already repeats the
+		// prompt.
 		_, err = e.opts.Jobs.Job(ctx, orchestrator.LaterJob(id), by.Conversation)
 		if errors.Is(err, orchestrator.ErrNoJob) {
 			err = orchestrator.ErrRepeated
@@ -59,17 +60,17 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 		return receipt, err
 	}
 	stopped, err := e.stopTurn(ctx, id, by, &runsAgain{by, receipt.At})
-	// If the turn was not stopped, delete the new job, because the prompt would run twice. A stopped turn needs the job
-	// even after an error, for example of a full disk, because only the job still has the prompt.
+	// If the turn was not stopped, delete the new job, because the prompt would run twice. If the turn was stopped,
+	// keep the job even after an error, such as a full disk, because only the job still has the prompt.
 	if !stopped && created {
 		err = errors.Join(err, e.later().Cancel(context.WithoutCancel(ctx), id, by))
 	}
 	return receipt, err
 }
 
-// scheduleLaterFor calls scheduleLater for a user who pressed a button, even if the engine is closed meanwhile. If the
-// turn and the user both have the rights of the chat, so does the job. Its permission mode is then at most the current
-// mode of the chat, or ask if that mode is bypass.
+// scheduleLaterFor calls scheduleLater for a user who pressed a button. The call also works after the engine was
+// closed. The job gets the rights of the chat if the turn and the user both have them. The permission mode of such a
+// job is at most the current mode of the chat, and at most ask if the chat is in the mode bypass.
 func (c *conversation) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at time.Time,
 	by orchestrator.Press) (scheduled time.Time, err error) {
 	c.do(func(c *conversation) {
@@ -100,7 +101,8 @@ func (c *conversation) scheduleLater(ctx context.Context, t orchestrator.Turn, a
 	return c.e.later().Schedule(ctx, t, at, effort, maxMode)
 }
 
-// effortOf returns the effort that is now chosen for the agent and the model of a turn, or "" if others are chosen.
+// effortOf returns the effort that the conversation would use now for the agent and the model of a turn. If the
+// conversation would use another agent or model, effortOf returns "".
 func (e *Engine) effortOf(ctx context.Context, t orchestrator.Turn) (cli.Effort, error) {
 	conv, err := e.load(ctx, t.Prompt.Conversation)
 	if err != nil {
@@ -120,8 +122,8 @@ func (c *conversation) RunLater(ctx context.Context, t orchestrator.Turn, at tim
 }
 
 // cancelRetries prevents further attempts of a turn. It deletes the job that would run the prompt later; see
-// later.Prompts. If the turn has not ended, cancelRetries also cancels its retries. Receipt.Turn is empty if the caller
-// must remove the buttons of the turn's card.
+// later.Prompts. If the turn has not ended, cancelRetries also cancels its retries. If the card of an ended turn offers
+// ActionDrop, Receipt.Turn is empty, and the caller must remove the card's buttons.
 func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Receipt,
 	error) {
 	t, err := e.endedTurn(ctx, id, by)

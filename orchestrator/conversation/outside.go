@@ -51,7 +51,7 @@ func (e *Engine) moveOutsider(ctx context.Context, o orchestrator.Outsider) erro
 	if err != nil {
 		return err
 	}
-	// Resolve links only once, because agents may create other links later. A client never changes its directory.
+	// Resolve the links in o.Dir only once, because agents may create other links later. The result stays in conv.Dir.
 	if o.Dir == "" || conv.Dir != "" {
 		return nil
 	}

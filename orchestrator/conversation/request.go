@@ -71,7 +71,8 @@ func (e *Engine) attemptRequest(
 	ctx context.Context, conv orchestrator.Conversation, s orchestrator.Session, t orchestrator.Turn, who turn.Choice,
 ) (cli.Request, error) {
 	req, err := e.request(ctx, conv, s, t, who)
-	// A turn from before a restart continues in the mode bypass. Soon afterwards, CaughtUp changes the mode.
+	// After a restart, the agent of a running turn is still in the mode bypass, although the bypass of the conversation
+	// has ended. CaughtUp soon switches the agent to another mode.
 	if !t.Bypass.IsZero() {
 		req.Permission = cli.Bypass
 	}
@@ -107,7 +108,7 @@ func (c *conversation) PrepareAgain(ctx context.Context, t *orchestrator.Turn, w
 		return cli.Request{}, orchestrator.Session{}, err
 	}
 	conv = t.Wants.Override(conv)
-	if t.Agent != who.Agent { // the same agent keeps the account with which the turn began
+	if t.Agent != who.Agent { // otherwise the turn keeps its account
 		t.Agent = who.Agent
 		c.e.useAccount(ctx, conv, t)
 	}

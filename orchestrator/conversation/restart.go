@@ -11,15 +11,16 @@ import (
 	"ductor/orchestrator/retry"
 )
 
-// Recover continues the work of the previous process. Call it once, before the first Submit. It starts the following
-// work and returns:
-//   - It continues running turns in their cards. If a turn cannot continue, the card shows that it was interrupted. No
+// Recover continues the work of the previous process. Call it once, before the first Submit. Recover starts the
+// following work, and returns before the work is done:
+//   - Running turns continue in their cards. If a turn cannot continue, its card shows that it was interrupted. No
 //     prompt runs twice.
-//   - It sends outcomes that a chat does not show yet.
-//   - It runs queued turns.
-//   - It corrects messages that wrongly show a turn as waiting.
+//   - Chats get the outcomes that they do not show yet.
+//   - Queued turns run.
+//   - Messages that wrongly show a turn as waiting are corrected.
 //
-// In a conversation with stored aborts, no queued turn starts before they are handled.
+// The aborts are those that the previous process had not handled. No queued turn of their conversations starts before
+// package bot has handled them.
 func (e *Engine) Recover(ctx context.Context, aborts ...orchestrator.PendingAborts) error {
 	for _, a := range aborts {
 		e.AwaitAborts(a)
@@ -90,7 +91,7 @@ func (e *Engine) AwaitAborts(a orchestrator.PendingAborts) {
 		return
 	}
 	c.active.aborts.Add(1)
-	go func() { // Close does not wait for this goroutine, because the aborts may remain pending
+	go func() { // Close does not wait for this goroutine: the aborts may stay unhandled until ductor ends
 		select {
 		case <-a.Handled:
 			if leave, ok := e.enter(); ok {

@@ -44,7 +44,7 @@ func (e *Engine) endElsewhere(ctx context.Context, conv *orchestrator.Conversati
 	err := e.change(ctx, conv.ID, ask, orchestrator.AuditEntry{What: orchestrator.AuditMode, Turn: t.ID,
 		Title: string(cli.Ask), Reason: orchestrator.AuditElsewhere})
 	if err != nil {
-		// Only log the error: permissionOf checks the environment, so the mode does not apply.
+		// Only log the error: permissionOf ignores a mode that a user chose for another environment.
 		e.log.Error("end a permission mode of another environment", "turn", t.ID, "err", err)
 	}
 	ask(conv)

@@ -45,7 +45,7 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 		return
 	}
 	r.openCard()
-	// If the agent outlived a restart of ductor, the card of the turn already shows the notes.
+	// If the agent kept running during a restart of ductor, the card already shows the notes about the preparation.
 	if w.remains != cli.RemainsRun {
 		r.showNotes(p)
 	}
@@ -60,15 +60,16 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 	}
 	r.finish(p.req, result)
 	if w.remains == cli.RemainsRun && (result.Err.Died() || result.Aborted && r.stoppedToRepeat()) {
-		// Offer the messages again that the previous process sent, except those that the agent surely read.
+		// It is unknown whether the agent has read some messages that the previous process sent to it. Offer to run
+		// these messages again.
 		for _, t := range c.e.doubtSteered(r.record, r.turn.ID, result.Steered.Read...) {
 			c.redeliver(r.record, t)
 		}
 	}
 }
 
-// stoppedToRepeat reports whether a user stopped the turn before a restart to run its prompt again. This process does
-// not know what the user pressed.
+// stoppedToRepeat reports whether a user stopped the turn before a restart in order to run its prompt again. The store
+// does not contain which button the user pressed, so stoppedToRepeat checks whether a turn or a job repeats the prompt.
 func (r *runningTurn) stoppedToRepeat() bool {
 	if !r.waiting.turn.Aborting {
 		return false
@@ -105,7 +106,7 @@ func (r *runningTurn) finish(req cli.Request, result cli.Result) {
 		r.e.warmLater(r.record, r.c.id(), afterAbort)
 	}
 	changed := r.running.Events.EndFiles()
-	if changed != nil && r.turn.IsQuiet() { // no user waits for the outcome, so compute the changes first
+	if changed != nil && r.turn.IsQuiet() { // no user waits for the outcome, so compute the changes before showing it
 		outcome.Changed, changed = changed(r.record), nil
 	}
 	r.turn.Outcome = outcome
@@ -142,11 +143,13 @@ func (r *runningTurn) prepareWithRetry() (preparation, error) {
 	}
 }
 
-// failToStart ends a turn that could not be prepared. But in these cases, the turn stays in the store for the next
+// failToStart handles a turn that could not be prepared. In these cases, the turn stays in the store for the next
 // process:
 //   - The agent is still running from before a restart.
 //   - The disk or the database is broken.
-//   - The disk is full, and ductor is ending.
+//   - The disk is full, and ductor is shutting down.
+//
+// In all other cases, the turn fails.
 func (r *runningTurn) failToStart(err error) {
 	state, _ := r.e.retrier().DiskState()
 	full := errors.Is(err, orchestrator.ErrDiskFull) && r.e.life.Err() != nil

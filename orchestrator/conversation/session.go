@@ -13,10 +13,13 @@ import (
 	"ductor/orchestrator/sessions"
 )
 
-// sessionFor returns the session for a turn. This is the session that was current when the turn was queued. If there was
-// none, or if it has ended (see sessions.Policy), was deleted, or was moved to another conversation, it is the session
-// that is current now. So turns that wait together in a session that ends run in one session. If the current session
-// has ended, too, sessionFor creates a new one.
+// sessionFor returns the session in which a turn runs. It chooses the first of these sessions that has not ended (see
+// sessions.Policy), still exists, and belongs to the conversation:
+//   - the session that was current when the turn was queued
+//   - the current session or, if Wants.Own is set, the session with that name
+//   - a new session, which becomes the current one unless Wants.Own is set
+//
+// So if a session ends while several turns wait for it, all these turns run in one session.
 func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestrator.Conversation,
 	t orchestrator.Turn) (orchestrator.Session, error) {
 	candidates, own := []orchestrator.SessionID{t.Session, conv.Session}, t.Wants.Own != "" && e.opts.Orders != nil
@@ -185,8 +188,8 @@ func (e *Engine) MoveChat(ctx context.Context, from, to int64) error {
 	if err != nil { // the engine is closed, so only store the new chat ID for the next process
 		return e.opts.Store.MoveChat(ctx, from, to)
 	}
-	// While this function runs in the inbox, no turn can be stored. So no turn gets the old ID after the data has
-	// moved.
+	// No turn can be stored while this function occupies the inbox. A turn stored during the move could keep the old
+	// chat ID.
 	c.do(func(c *conversation) {
 		if err = e.opts.Store.MoveChat(ctx, from, to); err == nil {
 			c.move(is)
@@ -216,9 +219,9 @@ func (c *conversation) move(to orchestrator.ConversationID) {
 	}
 }
 
-// absorb moves the queue of another conversation behind the queue of c. The running turn of the other conversation
-// continues; active.turns returns it, too. absorb runs in the inboxes of both conversations. So the other conversation
-// must never wait for the inbox of c.
+// absorb moves the queue of the conversation other behind the queue of c. The running turn of other continues, and
+// c.active.turns returns this turn, too. absorb occupies the inboxes of c and other. To prevent a deadlock, other must
+// never wait for the inbox of c.
 func (c *conversation) absorb(other *conversation) {
 	c.active.absorbed.Store(&other.active)
 	other.inbox.Join(&c.inbox)

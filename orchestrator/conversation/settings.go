@@ -205,7 +205,7 @@ func (e *Engine) load(ctx context.Context, id orchestrator.ConversationID) (orch
 	return conv, nil
 }
 
-// save is like change, for callers that are already in the inbox of the conversation.
+// save is like change, but the caller must be a function that runs in the inbox of the conversation.
 func (e *Engine) save(ctx context.Context, id orchestrator.ConversationID, f func(*orchestrator.Conversation),
 	audit ...orchestrator.AuditEntry) error {
 	conv, err := e.load(ctx, id)

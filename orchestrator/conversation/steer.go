@@ -55,7 +55,9 @@ type handover struct {
 	waiting waiting
 	into    cli.TurnID
 	req     cli.Request
-	cleared int // value of conversation.cleared at the start of the handover
+	// cleared is the value of conversation.cleared at the start of the handover. If that value has changed since, an
+	// abort has emptied the queue.
+	cleared int
 }
 
 func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, error) {
@@ -63,7 +65,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	if r == nil {
 		return handover{}, orchestrator.ErrNotWaiting
 	}
-	// The running turn cannot take the message if its agent has not got the turn's own prompt yet.
+	// The agent of the running turn can take the message only if it already has the prompt of that turn.
 	if r.req == nil || !r.promptSent.Load() || !r.turn.AcceptsMessages() {
 		return handover{}, cmp.Or(c.promote(ctx, id), orchestrator.ErrCannotSteer)
 	}
@@ -93,7 +95,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 func (c *conversation) steered(ctx context.Context, h handover) error {
 	ok, err := c.e.opts.Store.MarkSteered(ctx, h.waiting.turn.ID, h.into)
 	switch {
-	case err != nil: // do not return the error, because the agent has the prompt
+	case err != nil: // only log the error, because the message has already reached the agent
 		c.e.log.Error("record a steered turn", "turn", h.waiting.turn.ID, "err", err)
 	case !ok:
 		return orchestrator.ErrCannotSteer
@@ -117,9 +119,12 @@ func (c *conversation) requeue(ctx context.Context, h handover) error {
 	return orchestrator.ErrCannotSteer
 }
 
-// returnToQueue puts steered turns back into the queue, right behind another turn. If the other turn no longer waits,
-// they go to the front. If the store cannot record that, for example because the disk is full, the write is repeated.
-// The turns then return after that write, unless an abort has emptied the queue meanwhile.
+// returnToQueue puts steered turns back into the queue, right behind the turn with the ID behind. If that turn no
+// longer waits, the steered turns go to the front.
+//
+// If a write to the store fails, for example because the disk is full, returnToQueue returns the error and repeats the
+// write in the background. The steered turns get into the queue after the successful write. If an abort has emptied the
+// queue in the meantime, ductor cancels the steered turns instead.
 func (c *conversation) returnToQueue(ctx context.Context, steered []waiting, behind cli.TurnID) error {
 	left, back, last, cleared := steered, []waiting(nil), behind, c.cleared
 	stored, err := c.e.retrier().Record(ctx, c.e.log, func(ctx context.Context) error {
@@ -156,13 +161,14 @@ func (c *conversation) returnToQueue(ctx context.Context, steered []waiting, beh
 	return err
 }
 
-// insertSteered inserts turns into the queue, right behind another turn or at the front. Their prompts were not added to
-// the running turn. ahead is the number of running turns for which the queue still waits.
+// insertSteered inserts steered turns into the queue, right behind the turn with the ID behind, or at the front if that
+// turn does not wait. The running turn did not get their prompts. ahead is the number of running turns that must end
+// first.
 func (c *conversation) insertSteered(back []waiting, behind cli.TurnID, ahead int) {
 	at := 1 + c.find(behind)
 	for i, w := range back {
 		w.turn = w.turn.Requeued(c.id())
-		if n := ahead + at + i; n > 0 { // otherwise the turn starts now, so the chat need not show it as waiting
+		if n := ahead + at + i; n > 0 { // if n is 0, the turn starts at once, so the chat need not show it as waiting
 			w.shown = true
 			c.e.opts.Chat.Queued(w.turn, n)
 		}
@@ -210,17 +216,18 @@ func (c *conversation) replaceRunning(ctx context.Context) error {
 // runsAgain is the cause of a cancelled turn context if a user stopped the turn to run its prompt again.
 type runsAgain struct {
 	by orchestrator.Press
-	at time.Time // when a job runs the prompt; zero if a queued turn does
+	at time.Time // when the prompt runs again, by a job; zero if it is in the queue already
 }
 
 func (*runsAgain) Error() string { return cli.ErrAborted.Error() }
 func (*runsAgain) Unwrap() error { return cli.ErrAborted }
 
-// handleUnread handles unread messages: they were sent to the running turn, but its agent did not read them. The reason
-// why the turn ended decides:
-//   - A user aborted the turn: the messages are dropped.
-//   - A job runs the prompt later: other jobs run the messages right after it. If a user deleted that job meanwhile, the
-//     messages are dropped.
+// handleUnread handles messages that ductor sent to the running turn, but that its agent did not read. What happens to
+// them depends on why the turn ended:
+//   - If a user aborted the turn, the messages are dropped.
+//   - If a user chose that a job runs the prompt later, handleUnread creates a job for each message, which runs the
+//     message right after the prompt. But if a user has deleted the job of the prompt in the meantime, the messages are
+//     dropped.
 //   - Otherwise the messages go back into the queue.
 func (r *runningTurn) handleUnread(result cli.Result) {
 	unread := result.Steered.Unread
@@ -233,14 +240,14 @@ func (r *runningTurn) handleUnread(result cli.Result) {
 		if exists, err := r.e.later().Repeats(r.record, r.turn); err == nil && !exists {
 			return
 		}
-		unread = slices.DeleteFunc(slices.Clone(unread), func(id cli.TurnID) bool { return r.postponed(id, again) })
+		unread = slices.DeleteFunc(slices.Clone(unread), func(id cli.TurnID) bool { return r.postpone(id, again) })
 	}
 	r.c.do(func(c *conversation) { c.requeueUnread(r.record, r.c.active.running.Load(), unread) })
 }
 
-// postponed creates a job that runs an unread message right after the job that runs the prompt of the turn. It returns
-// false if that is impossible.
-func (r *runningTurn) postponed(id cli.TurnID, again *runsAgain) bool {
+// postpone creates a job for an unread message. The job runs the message right after the prompt of the turn, which
+// another job runs. postpone returns false if it could not create the job.
+func (r *runningTurn) postpone(id cli.TurnID, again *runsAgain) bool {
 	t, err := r.e.opts.Store.Turn(r.record, id)
 	if err == nil {
 		_, err = r.c.scheduleLaterFor(r.record, t, again.at, again.by)
@@ -251,8 +258,9 @@ func (r *runningTurn) postponed(id cli.TurnID, again *runsAgain) bool {
 	return err == nil
 }
 
-// requeueUnread puts unread messages back into the queue. If a queued turn repeats the prompt of the ended turn, or if
-// another message replaced it, they go behind that turn. Otherwise they go to the front of the queue.
+// requeueUnread puts the unread messages of an ended turn back into the queue. If a queued turn repeats the prompt of
+// the ended turn, the messages go behind the queued turn. If a queued message interrupted the ended turn, they go
+// behind that message. Otherwise they go to the front of the queue.
 func (c *conversation) requeueUnread(ctx context.Context, r *running, unread []cli.TurnID) {
 	if r.cleared != c.cleared {
 		return
@@ -272,7 +280,7 @@ func (c *conversation) requeueUnread(ctx context.Context, r *running, unread []c
 			c.e.log.Error("load an unread message", "turn", id, "err", err)
 			continue
 		}
-		// The chat may still have a message about this turn. Set shown, so that ductor deletes the message later.
+		// The chat may still show a message about this turn. ductor deletes the message later only if shown is true.
 		back = append(back, waiting{turn: t, shown: true})
 	}
 	if err := c.returnToQueue(ctx, back, behind); err != nil {

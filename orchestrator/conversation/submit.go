@@ -230,7 +230,7 @@ func (e *Engine) cancelRemoved(w waiting) {
 }
 
 // unqueued removes the message that shows a turn as waiting. If there is no such message and the turn was cancelled,
-// unqueued notifies the terminals instead: they read waiting turns from the store, so they may show this turn.
+// unqueued notifies the terminals instead, because they may show the turn as waiting.
 func (e *Engine) unqueued(w waiting) {
 	switch v := e.opts.Viewers; {
 	case w.shown:

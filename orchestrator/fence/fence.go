@@ -108,7 +108,7 @@ func Words(prompt string) string {
 		case fenced && isQuoted && !drop:
 			foreign = append(foreign, short(text))
 		case fenced && isQuoted:
-		case fenced && drop && origin && line == "": // the forwarded text follows the message to which it replied
+		case fenced && drop && origin && line == "": // this line ends the message to which the forwarded text replies
 			drop = false
 		default:
 			fenced, drop, origin = false, false, false
@@ -131,8 +131,8 @@ func hasPrefix(line string, prefixes ...string) bool {
 	return false
 }
 
-// short returns the name of a contact or place, and the coordinates of a location without a name. It returns other
-// lines unchanged.
+// short shortens a line that describes a contact, a place or a location. It returns only the name or, for a location
+// without a name, the coordinates. It returns all other lines unchanged.
 func short(line string) string {
 	sign, rest, found := "📍 ", "", false
 	for _, p := range []string{contact, place, location, live} {

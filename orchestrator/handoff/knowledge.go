@@ -11,10 +11,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// firstWords is a pause before Knowledge stores that the agent has accepted the prompt. When the agent accepts the
-// prompt, its answer begins, and showing the first words is more urgent. If ductor crashes during the pause, the next
-// process reads the events of the turn again.
-const firstWords = 50 * time.Millisecond
+// saveDelay is a pause between the moment when the agent accepts the prompt and the write that stores this fact. During
+// the pause, the chat can show the first words of the answer, which are more urgent. If ductor crashes before the
+// write, the next process reads the events of the turn again and repeats the write.
+const saveDelay = 50 * time.Millisecond
 
 // MostMissed limits how many entries ductor reads for an agent that is new in a session. The limit of tokens rarely
 // allows more entries in a prompt.
@@ -30,7 +30,8 @@ type AgentSessions interface {
 // agent has seen: once the agent accepts the prompt, it has seen all entries in the prompt. Knowledge stores this in
 // the background, so that the answer need not wait for the disk.
 //
-// Sending and Learn may run concurrently. One goroutine must call all other methods, before or after Sending and Learn.
+// Sending, Learn and UpTo may run concurrently with each other. All other methods may run only before or after them, in
+// one goroutine.
 type Knowledge struct {
 	store AgentSessions
 	entry orchestrator.Turn
@@ -46,8 +47,8 @@ type Knowledge struct {
 	err      error
 }
 
-// NewKnowledge creates a Knowledge for the prompt of an entry, from the stored record of the agent session. If store is
-// nil, Knowledge stores nothing.
+// NewKnowledge creates a Knowledge for the prompt of entry. own is the stored record of the agent session in which the
+// prompt will run. If store is nil, Knowledge stores nothing.
 func NewKnowledge(store AgentSessions, entry orchestrator.Turn, own orchestrator.AgentSession) *Knowledge {
 	return &Knowledge{store: store, entry: entry, own: own, upTo: max(entry.Entry.UpTo, own.UpTo),
 		over: make(chan struct{})}
@@ -99,8 +100,8 @@ func (k *Knowledge) Missed(entries []orchestrator.Turn) (missed []orchestrator.T
 // IsCompaction reports whether a turn only compacts an agent's context. Such a turn is of no interest to other agents.
 func IsCompaction(t orchestrator.Turn) bool { return t.Wants.Task == cli.TaskCompact }
 
-// knownWithoutPrompt reports whether the turn is in the agent's own history although the agent never reported that it
-// accepted the prompt. This applies to the agent's own commands, and to messages that were added to another turn.
+// knownWithoutPrompt reports whether the agent's own history contains the turn, although ductor never records such a
+// turn as accepted. Such turns are the agent's own commands, and messages that were added to another turn.
 func knownWithoutPrompt(t orchestrator.Turn) bool {
 	return t.Wants.Task != cli.TaskPrompt || t.State == orchestrator.TurnSteered
 }
@@ -139,7 +140,7 @@ func (k *Knowledge) Learn(ctx context.Context, ev cli.Event) {
 	if !k.accepted && (all || !k.forgets) {
 		k.accepted = true
 		k.own.Told, k.own.UpTo, k.own.Offered = k.entry.ID, k.upTo, 0
-		k.save(ctx, firstWords)
+		k.save(ctx, saveDelay)
 	}
 }
 

@@ -34,8 +34,8 @@ const (
 	lower
 	upper
 	digits
-	syllables // scripts in which each character is a word or a syllable
-	alphabet  // scripts other than Latin
+	syllables    // scripts in which each character is a word or a syllable
+	otherLetters // letters of other scripts, such as Cyrillic
 	signs
 )
 
@@ -56,7 +56,7 @@ func classOf(r rune) class {
 	case unicode.Is(unicode.Latin, r):
 		return lower
 	case unicode.IsLetter(r) || unicode.IsMark(r):
-		return alphabet
+		return otherLetters
 	}
 	return signs
 }
@@ -101,7 +101,7 @@ func (c *counter) end() {
 		c.sum += float64((c.length + 2) / 3)
 	case c.class == syllables:
 		c.sum += 0.88 * n
-	case c.class == alphabet:
+	case c.class == otherLetters:
 		c.sum += 0.35 + n/3.8
 	case c.class == signs:
 		c.sum += 0.55 + 0.35*n

@@ -18,11 +18,11 @@ const (
 	leftOut = "[%d turns before are left out.]\n"
 )
 
-// worthTelling is the minimum size of a shortened turn in tokens. If the budget has less space left, Write leaves out
-// the turn.
-const worthTelling = 200
+// minShortened is the minimum size of a shortened turn in tokens. If the rest of the budget is smaller, Write leaves
+// out the turn.
+const minShortened = 200
 
-// Repeated replaces the prompt of an earlier turn if the agent gets the same prompt now.
+// Repeated replaces a prompt in the history if the agent gets the same prompt again, below the history.
 const Repeated = "[the request below]"
 
 // Told contains history in the form in which an agent gets it.
@@ -55,7 +55,7 @@ func Write(turns []orchestrator.Turn, summary string, budget int) Told {
 		text := wholeTurn(t)
 		n := Tokens(text) + 1
 		if n > room {
-			if len(newestFirst) > 0 && room < worthTelling {
+			if len(newestFirst) > 0 && room < minShortened {
 				break
 			}
 			text = shorten(t, room)
@@ -85,7 +85,7 @@ func Write(turns []orchestrator.Turn, summary string, budget int) Told {
 	return told
 }
 
-// Whole returns how many turns are left out completely.
+// Whole returns how many turns are missing from Text. Shortened turns do not count.
 func (t Told) Whole() int {
 	if t.Shortened {
 		return t.LeftOut - 1

@@ -13,15 +13,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// Prompts creates the jobs that orchestrator.LaterJob names, and returns the prompts that they repeat.
+// Prompts manages the jobs that run the prompts of earlier turns again; see orchestrator.LaterJob.
 type Prompts struct {
 	Jobs  orchestrator.Jobs
 	Store orchestrator.Store
 }
 
-// Schedule creates a job that runs the prompt of a turn at a time, and returns that time. It returns ErrRepeated if
-// another turn or job already repeats the prompt, and ErrBadChoice if no job can run the prompt. See Turn.RepeatedAt
-// for the effort and the mode.
+// Schedule creates a job that runs the prompt of a turn again, and returns the time of its run: up to a second after
+// at. It returns ErrRepeated if another turn or job already repeats the prompt, and ErrBadChoice if no job can run the
+// prompt. Turn.RepeatedAt explains effort and maxMode.
 func (p Prompts) Schedule(ctx context.Context, t orchestrator.Turn, at time.Time, effort cli.Effort,
 	maxMode cli.PermissionMode) (time.Time, error) {
 	in := t.Prompt.Conversation
@@ -41,8 +41,8 @@ func (p Prompts) Schedule(ctx context.Context, t orchestrator.Turn, at time.Time
 	return at, nil
 }
 
-// Cancel deletes the job that would run the prompt of a turn again, and the jobs of messages that were sent to this turn.
-// It does nothing if no such jobs exist. It returns ErrRepeated if the prompt has run again already.
+// Cancel deletes the job that would run the prompt of a turn again, and the jobs of messages that were sent to this
+// turn. It does nothing if no such jobs exist. It returns ErrRepeated if the prompt has run again already.
 func (p Prompts) Cancel(ctx context.Context, id cli.TurnID, by orchestrator.Press) error {
 	if p.Jobs == nil {
 		return nil
@@ -57,7 +57,8 @@ func (p Prompts) Cancel(ctx context.Context, id cli.TurnID, by orchestrator.Pres
 	return err
 }
 
-// cancelOf deletes a job if it runs the prompt of a turn or a message that was sent to this turn.
+// cancelOf deletes the given job if the job runs the prompt of the turn with the given ID, or a message that was sent
+// to that turn.
 func (p Prompts) cancelOf(ctx context.Context, job orchestrator.JobID, id cli.TurnID, by orchestrator.Press) error {
 	repeats, later := job.Repeats()
 	if !later {
@@ -89,9 +90,10 @@ func (p Prompts) Repeats(ctx context.Context, t orchestrator.Turn) (bool, error)
 	return err == nil, err
 }
 
-// Restore returns the turn that an order of such a job repeats, and the prompt of the order with the files of that
-// turn, because a job has only text. It returns "" if the order does not come from such a job, if a user has changed
-// the job's prompt, or if another turn already repeats the turn.
+// Restore completes an order that comes from a job of Schedule. A job has only text, so Restore adds the files of the
+// earlier turn to the prompt of the order. It returns the ID of the earlier turn, and the completed prompt. If the
+// order does not come from such a job, if a user has changed the job's prompt, or if another turn already repeats the
+// earlier turn, the ID is empty and the prompt is unchanged.
 func (p Prompts) Restore(ctx context.Context, order orchestrator.Order) (again cli.TurnID, _ orchestrator.Prompt,
 	err error) {
 	prompt := order.Prompt

@@ -1,4 +1,4 @@
-// Package retry repeats writes that a full disk prevented, and messages that a chat did not take.
+// Package retry repeats writes that failed because the disk was full, and messages that could not be delivered.
 package retry
 
 import (

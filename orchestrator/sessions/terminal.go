@@ -25,8 +25,8 @@ func (b *Book) stored(ctx context.Context, in orchestrator.ConversationID) (st o
 	return st, foreign, err
 }
 
-// resumable lists the stored sessions of one directory. This is the directory of the session with the given ID, if a
-// hook in a terminal reported that session. Otherwise it is the conversation's directory.
+// resumable lists the sessions that agents have stored for a directory. If a hook in a terminal reported the session
+// with the given ID, resumable uses the directory of that session. Otherwise it uses the conversation's directory.
 func (b *Book) resumable(ctx context.Context, in orchestrator.ConversationID, agent cli.Agent,
 	id cli.AgentSessionID) (st orchestrator.Status, all []cli.StoredSession, err error) {
 	dir := ""

@@ -28,9 +28,9 @@ func Title(t orchestrator.Turn) string {
 // card, which may be empty.
 func Label(t orchestrator.Turn) string { return cmp.Or(Title(t), t.Wants.Title) }
 
-// Continue prepares a session for its next turn. It restores an archived session of a chat, so that /sessions lists it
-// again; the own session of a job stays archived. It also gives a session without a title the title of the turn's
-// prompt.
+// Continue prepares a session for its next turn. If the session is archived, Continue restores it, so that /sessions
+// lists it again. But the named session of an order (see Wants.Own) stays archived. A session without a title gets the
+// title of the turn's prompt.
 func Continue(ctx context.Context, in orchestrator.Store, s orchestrator.Session,
 	t orchestrator.Turn) (orchestrator.Session, error) {
 	if t.Wants.Own == "" {
@@ -51,8 +51,8 @@ func Continue(ctx context.Context, in orchestrator.Store, s orchestrator.Session
 // formerNoTitle is the title that earlier versions of ductor gave to sessions whose first prompt had no text.
 const formerNoTitle = "(files)"
 
-// titledBy is the number of entries, from the newest, whose prompts Titles compares with the title of a session.
-const titledBy = 20
+// Titles compares the title of a session with the newest prompts of the session, at most comparedPrompts.
+const comparedPrompts = 20
 
 // Titles stores the titles that agents choose for the sessions of one conversation. It is safe for concurrent use. The
 // zero value is ready to use.
@@ -92,7 +92,7 @@ func (s *Titles) store(ctx context.Context, in orchestrator.Store, t orchestrato
 	replaces := slices.Contains([]string{"", formerNoTitle, now.title}, session.Title) ||
 		s.stored == agentTitle{t.Session, session.Title}
 	if !replaces {
-		entries, err := in.History(ctx, t.Session, titledBy)
+		entries, err := in.History(ctx, t.Session, comparedPrompts)
 		if err != nil {
 			return err
 		}

@@ -70,9 +70,9 @@ func ReadsFiles(agent cli.Agent) bool {
 // without the permissions of the request: the agent can only read, has no shell and sees only the project. Ask denies
 // all permission requests. The settings of the project do not apply.
 //
-// ductor cannot enforce these limits for every agent. If it cannot enforce them for the agent q.Model.Agent, and
-// another agent asks the question (q.Asks), Ask returns ErrNotHeld. The Gateway rejects an agent for which it cannot
-// enforce plan mode, unless q.TextOnly is set.
+// ductor cannot enforce these limits for every agent. For a question of another agent (see Question.Asks), Ask returns
+// ErrNotHeld if ductor cannot enforce the limits. The Gateway also rejects an agent for which ductor cannot enforce
+// plan mode, unless q.TextOnly is set.
 //
 // If ctx is done, the error is the cause of ctx. The Result contains the cost of the question even after an error. An
 // answer longer than one megabyte is cut.

@@ -33,8 +33,10 @@ type LoginOptions struct {
 	// Place returns a request with the working directory, the environment and the accounts of a conversation's next
 	// turn.
 	Place func(ctx context.Context, id orchestrator.ConversationID) (cli.Request, error)
-	Life  context.Context                // log-ins end when this context is done
-	Enter func() (leave func(), ok bool) // is called before work in the background, which calls leave at its end
+	Life  context.Context // log-ins end when this context is done
+	// The LoginDesk calls Enter before it starts work in the background. It calls leave when the work ends. If ok is
+	// false, ductor is ending, and the work must not start.
+	Enter func() (leave func(), ok bool)
 	Lang  *lang.Choices
 	Log   *slog.Logger
 }

@@ -26,9 +26,9 @@ type Options struct {
 type Budget struct {
 	Day       float64 `toml:"day" check:"0|0.01..1e6"`
 	Month     float64 `toml:"month" check:"0|0.01..1e6"`
-	UserDay   float64 `toml:"user_day" check:"0|0.01..1e6"` // limit of each user
+	UserDay   float64 `toml:"user_day" check:"0|0.01..1e6"` // limit for the turns of each user
 	UserMonth float64 `toml:"user_month" check:"0|0.01..1e6"`
-	JobDay    float64 `toml:"job_day" check:"0|0.01..1e6"` // limit of each job
+	JobDay    float64 `toml:"job_day" check:"0|0.01..1e6"` // limit for the turns of each job
 	JobMonth  float64 `toml:"job_month" check:"0|0.01..1e6"`
 }
 
@@ -65,7 +65,7 @@ func SpenderOf(t orchestrator.Turn) Spender {
 	return Spender{Person: t.Prompt.Person, Job: t.Wants.Job}
 }
 
-// account is a limit for the costs in one day or month.
+// account is one of the budgets that apply to a turn, in the current day or month.
 type account struct {
 	of     Spender // the user or job to which the limit applies; zero for the limit of all costs
 	period string  // a day as 2006-01-02, or a month as 2006-01
@@ -182,8 +182,8 @@ func (b *Budgets) warning(ctx context.Context, p lang.Printer, a account) (strin
 	return p.Text("usage.warning", describe(p, a, spent)), nil
 }
 
-// CountUntil counts the cost of a turn that has ended until write has stored it, which can take long if the disk is
-// full. It returns a function that calls write.
+// CountUntil makes b count the cost of an ended turn until the turn is stored. write stores the turn, which can take
+// long if the disk is full. The caller must call the returned function instead of write.
 func (b *Budgets) CountUntil(write func(context.Context) error, who Spender,
 	usd float64) func(context.Context) error {
 	if b == nil || usd == 0 {

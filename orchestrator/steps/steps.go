@@ -17,7 +17,7 @@ import (
 // Limits for the stored steps of one turn. All except mostSteps are in bytes.
 const (
 	mostSteps  = 900
-	mostOutput = 256 << 10 // stored part of the output of one step; of a longer output, ductor stores the end
+	mostOutput = 256 << 10 // stored output of one step; ductor cuts the beginning of a longer output
 	mostInput  = 32 << 10  // stored input of one tool call
 	mostOfTurn = 4 << 20
 	mostTitle  = 16 << 10
@@ -30,7 +30,7 @@ type Recorder struct {
 	asks  map[cli.ApprovalID]cli.ToolID // the tool for which each permission request was made
 	since map[cli.ToolID]time.Time      // when each tool got permission; zero while the tool waits for it
 	steps []orchestrator.Step
-	open  map[cli.ToolID]int // indexes in steps of running tools
+	open  map[cli.ToolID]int // running tools, as indexes into the slice steps
 	size  int
 	said  int // length of the answer so far, in bytes
 	first int // index of the first step that still has its output

@@ -13,7 +13,8 @@ func (a *Absences) Update(all []cli.AbsentServer) (news []cli.AbsentServer) {
 	*a = now
 	for _, s := range all {
 		switch {
-		// The turn does not use this server. Remember the reason that the chat showed last.
+		// The turn does not use this server. Remember the old reason, so that a later turn with the same reason does
+		// not notify the user again.
 		case s.Why == "" && before[s.Name] != "":
 			now[s.Name] = before[s.Name]
 		case s.Why != "":

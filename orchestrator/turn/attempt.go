@@ -66,8 +66,8 @@ func (a *attempt) run() cli.Result {
 	req := a.req // a copy, because a.req may change while the attempt runs
 	a.known = handoff.NewKnowledge(a.runner.opts.Store, a.turn, a.start.Session.AgentSessions[a.turn.AgentEnv()])
 	project := a.req.Project
-	// The agent was started before a restart, and may be using the settings of the project. Approvals then show the
-	// skills of the project, too.
+	// The agent was started before a restart, possibly with the settings of the project. Approvals must therefore show
+	// skills of the project.
 	if a.resumes {
 		project = cli.WithProject
 	}
@@ -81,7 +81,8 @@ func (a *attempt) run() cli.Result {
 	a.loadLimits()
 	result := a.ask()
 	if a.known.Accepted() && (a.handed.LeftOut > 0 || a.handed.Shortened) {
-		// event shows the history with the first event of the answer. If there was none, show the history now.
+		// Usually, the first event of the answer has already shown the history. If the answer had no event, show the
+		// history now.
 		a.showHanded()
 	}
 	a.requests.Drain()
@@ -102,8 +103,8 @@ func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Cont
 		for {
 			t.Entry.UpTo = a.known.UpTo()
 			ok, err := a.runner.opts.Store.StartTurn(ctx, t, at)
-			// recordStart's function can be called again while the turn runs. Call Sending only before the prompt is
-			// sent.
+			// The agent's provider may call this function again while the turn runs. Call Sending only before the
+			// prompt is sent.
 			if ok && err == nil && !a.promptSent.Load() {
 				err = a.known.Sending(ctx)
 			}
@@ -199,7 +200,7 @@ func (a *attempt) ask() cli.Result {
 	if !lost || a.req.Task != cli.TaskPrompt || a.ctx.Err() != nil {
 		return result
 	}
-	// The agent rejected the session before it read the prompt, so the prompt does not run twice.
+	// The agent could not continue its session, and has not read the prompt. So the prompt can be sent again.
 	if a.hasAnswered() {
 		a.Events.Show(cli.Status{Kind: cli.StatusNotice, Detail: a.printer().Text("turn.session-lost")})
 	}

@@ -71,10 +71,10 @@ func (r *Runner) Available(ctx context.Context, t orchestrator.Turn, who Choice)
 	return other
 }
 
-// substitute returns a configured agent that may run a turn without asking the user, except for the given agents. If
-// there is no such agent, it returns false.
-func (r *Runner) substitute(ctx context.Context, t orchestrator.Turn, others []cli.Agent) (Choice, bool) {
-	other, configured := r.opts.Gateway.Substitute(ctx, t.Sandbox, r.accounts(ctx, t), others)
+// substitute returns a configured agent that may run a turn without asking the user. It never returns an agent in
+// except. If there is no such agent, it returns false.
+func (r *Runner) substitute(ctx context.Context, t orchestrator.Turn, except []cli.Agent) (Choice, bool) {
+	other, configured := r.opts.Gateway.Substitute(ctx, t.Sandbox, r.accounts(ctx, t), except)
 	if other == "" || !configured || t.Wants.Agent != "" || !t.Prompt.Rights.OfChat() {
 		return Choice{}, false
 	}
@@ -253,7 +253,7 @@ func (t *Turn) modeActions() (actions []orchestrator.Action) {
 	}
 	for _, mode := range cli.PermissionModes() {
 		if t.turn.Prompt.Rights.ModeIn(mode, "") != mode {
-			continue // this turn could not run in the mode
+			continue // the rights of the turn do not allow this mode
 		}
 		if req.Permission = mode; mode != cli.Bypass && gateway.CannotHold(t.turn.Agent, req) == "" {
 			actions = append(actions, orchestrator.ActionMode(mode))

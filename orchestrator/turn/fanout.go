@@ -51,8 +51,8 @@ func (f *Fanout) Event(ev cli.Event) {
 	f.redactor.pass(known, ev, f)
 }
 
-// Show passes an event that comes from ductor itself to the observers. The event must not contain secrets. The watch of
-// files and the trace do not get the event, because the agent did nothing.
+// Show passes an event of ductor itself to the observers, except for the file watch and the trace, which observe only
+// the agent. The event must not contain secrets.
 func (f *Fanout) Show(ev cli.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -110,8 +110,8 @@ func (f *Fanout) SetViewers(show func(cli.Event)) {
 	f.viewers = show
 }
 
-// SetCard sets the function that opens the card. The first call of Card calls this function. Before, the Fanout stores
-// the events for the card.
+// SetCard sets the function that opens the card. The first call of Card calls this function. Until then, the Fanout
+// stores the events for the card.
 func (f *Fanout) SetCard(open func() orchestrator.Card) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -135,7 +135,8 @@ func (f *Fanout) Card() orchestrator.Card {
 	return f.card
 }
 
-// EndCard ends the growth of the card. It does not open the card.
+// EndCard calls Card.End, so that the card ignores later events. If the card is not open yet, the Fanout calls End when
+// it opens the card.
 func (f *Fanout) EndCard() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

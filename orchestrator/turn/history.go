@@ -43,7 +43,8 @@ func (a *attempt) handOff() error {
 		told = a.summarize(s, turns, told, waits)
 	}
 	a.req.Prompt = told.Text + a.req.Prompt
-	// If there is no new history, a.handed still describes the history of an earlier attempt.
+	// If there is no new history, keep a.handed: it may describe the history of an earlier attempt, which the card does
+	// not show yet.
 	if told.Turns+told.LeftOut > 0 {
 		a.handed = cli.HandedOver{
 			To: a.turn.Agent, Model: a.turn.Model, Turns: told.Turns, Tokens: told.Tokens,
@@ -53,7 +54,7 @@ func (a *attempt) handOff() error {
 	return nil
 }
 
-// showHanded makes the card show, once, how much history the agent has got.
+// showHanded shows in the card how much history the agent got with its prompt. The next call shows nothing.
 func (a *attempt) showHanded() {
 	if a.handed.Turns+a.handed.LeftOut > 0 && a.handed.To == a.turn.Agent {
 		a.Events.Show(a.handed)
@@ -115,7 +116,7 @@ func (a *attempt) missed() ([]orchestrator.Turn, error) {
 }
 
 // hasAnswered reports whether the agent has answered in the session, in a turn or in a terminal. Answers in a terminal
-// no longer count if the agent cannot find its own session any more.
+// count only until the agent starts a new agent session.
 func (a *attempt) hasAnswered() bool {
 	turns, err := a.runner.opts.Store.History(a.record, a.start.Session.ID, handoff.MostMissed)
 	if err != nil {
@@ -127,9 +128,9 @@ func (a *attempt) hasAnswered() bool {
 	})
 }
 
-// withoutRepeats replaces the prompt of an earlier turn by the text handoff.Repeated, because the agent gets the same
-// prompt now. If the earlier turn repeats another turn, that turn is changed in the same way, and so on. Turns without
-// an answer are removed. The turns must be in order.
+// withoutRepeats replaces the prompt of the turn with the ID again by handoff.Repeated, because the agent gets this
+// prompt now. If that turn repeats an older turn, withoutRepeats replaces the older prompt, too, and so on. It removes
+// changed turns without an answer. The turns must be in order.
 func withoutRepeats(turns []orchestrator.Turn, again cli.TurnID) []orchestrator.Turn {
 	for i := len(turns) - 1; i >= 0 && again != ""; i-- {
 		if turns[i].ID != again {

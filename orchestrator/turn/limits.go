@@ -40,7 +40,7 @@ func (a *attempt) withOthers(known cli.AccountLimits) cli.LimitsReported {
 // mostOthers limits how many other accounts ductor offers below an answer.
 const mostOthers = 2
 
-// otherAccounts returns the other accounts of the agent, as far as they are logged in and not at a limit.
+// otherAccounts returns at most mostOthers other accounts of the agent that are logged in and not at a limit.
 func (t *Turn) otherAccounts(ctx context.Context) (others []cli.Account) {
 	o, now := &t.runner.opts, t.runner.opts.Now()
 	all := o.Gateway.Accounts(ctx, t.turn.Sandbox, t.turn.Agent)

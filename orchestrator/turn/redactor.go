@@ -13,18 +13,18 @@ import (
 // Redactor removes secrets from the events of one attempt before they are shown or stored. Known, Learn and Result are
 // safe for concurrent use.
 type Redactor struct {
-	read  <-chan struct{} // closed when known contains the secrets
+	ready <-chan struct{} // closed when the secrets have been read
 	known atomic.Pointer[secrets.Set]
 	learn sync.Mutex // held while Learn replaces known
 
 	text, thought secrets.Stream // text and reasoning of the agent
 }
 
-// NewRedactor creates a Redactor. It calls spawn to start a goroutine, which calls read. When read has returned the
-// secrets, the Redactor can handle events. The prompt can be sent earlier.
+// NewRedactor creates a Redactor. It uses spawn to call read in the background. Until read has returned the secrets, no
+// event passes the Redactor. But ductor can send the prompt before.
 func NewRedactor(spawn func(func()), read func() *secrets.Set) *Redactor {
 	done := make(chan struct{})
-	r := &Redactor{read: done}
+	r := &Redactor{ready: done}
 	spawn(func() {
 		defer close(done)
 		growstack.Grow()
@@ -38,13 +38,13 @@ func (r *Redactor) Known() *secrets.Set {
 	if known := r.known.Load(); known != nil {
 		return known
 	}
-	<-r.read
+	<-r.ready
 	return r.known.Load()
 }
 
 // Learn adds a user's secret answers to the secrets, because the agent may print them.
 func (r *Redactor) Learn(questions []cli.Question, answers [][]string) {
-	<-r.read
+	<-r.ready
 	r.learn.Lock()
 	defer r.learn.Unlock()
 	for i, q := range questions {
@@ -63,8 +63,8 @@ func (r *Redactor) Result(result cli.Result) cli.Result {
 }
 
 // pass removes secrets from an event and passes the event to a Fanout. It holds back text that could be the start of a
-// secret. When a later event shows whether the text is a secret, pass passes the text without secrets. It always passes
-// the text before any later event that the card shows below the text.
+// secret, until later text shows whether it is a secret. If the card shows the next event below the text, pass first
+// passes the held text.
 func (r *Redactor) pass(known *secrets.Set, ev cli.Event, to *Fanout) {
 	switch ev := ev.(type) {
 	case cli.TextDelta:

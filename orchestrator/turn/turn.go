@@ -52,7 +52,7 @@ type Options struct {
 	Breakers   *circuit.Breakers
 	Summarizer *handoff.Summarizer   // summarizes history that is too long; if nil, ductor shortens the history instead
 	Owner      orchestrator.PersonID // gets the codes of log-ins; 0 means that users cannot log in agents
-	Later      bool                  // whether a job can run a prompt when the agent's limit ends
+	Later      bool                  // whether ductor has jobs, which can run a prompt after a usage limit
 
 	Settings func() Settings // returns the settings for a turn that starts now
 	Secrets  func(cli.Request) *secrets.Set
@@ -73,8 +73,8 @@ func NewRunner(o Options) *Runner { return &Runner{o} }
 
 // Conversation contains the functions that a Turn calls in its conversation. Package conversation implements it.
 type Conversation interface {
-	// PrepareAgain builds the request for another attempt by the chosen agent. It sets the agent and the model of the
-	// turn, and returns the session to use.
+	// PrepareAgain builds the request for another attempt, with the agent and the model in who. It sets the agent and
+	// the model of t, and returns the session to use.
 	PrepareAgain(ctx context.Context, t *orchestrator.Turn, who Choice) (cli.Request, orchestrator.Session, error)
 	// The Turn calls RequestReady with the request of each attempt. Later it sets promptSent to true when the agent
 	// gets the prompt.
@@ -94,11 +94,13 @@ type Conversation interface {
 
 // Choice is the agent, model and effort for a turn.
 type Choice struct {
-	Agent   cli.Agent
-	Account cli.Account // empty if Agent replaces the chosen agent; then the Conversation chooses the account
+	Agent cli.Agent
+	// Account is empty if Agent replaces the chosen agent. The Conversation then chooses the account.
+	Account cli.Account
 	Model   cli.ModelID
 	Effort  cli.Effort
-	// Instead is set if Agent replaces the configured agent. It is then the failure of the configured agent.
+	// Instead is the failure because of which Agent replaces the configured agent. It is nil if Agent is the configured
+	// agent.
 	Instead *cli.Failure
 }
 
@@ -134,7 +136,7 @@ type Turn struct {
 
 	start  Start
 	turn   orchestrator.Turn
-	handed cli.HandedOver // history in the prompt that the card does not mention yet
+	handed cli.HandedOver // describes history in the prompt; zero if the card already shows it
 }
 
 // New creates a Turn.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -35,8 +36,9 @@ var (
 	errNotInside  = errors.New("this task must run in a sandbox, but none is configured")
 )
 
-// Sandbox returns the environment in which a conversation must work in a directory. An order can request a sandbox
-// although the policy requires none, but it cannot prevent a sandbox that the policy requires.
+// Sandbox returns the environment in which a conversation must work in a directory. wanted is Wants.Sandbox of an
+// Order: it can request a sandbox although the policy requires none, but it cannot prevent a sandbox that the policy
+// requires.
 func (p Places) Sandbox(conv orchestrator.ConversationID, dir, wanted string) (cli.Sandbox, error) {
 	var policy cli.Sandbox
 	if p.Sandboxes != nil {
@@ -65,8 +67,8 @@ func noSandbox(err error) *cli.Failure {
 	return &cli.Failure{Kind: cli.NoSandbox, Reason: err.Error(), Cause: err}
 }
 
-// DirOf returns the real path of the directory in which new sessions of a conversation work. With the path of a link in
-// Links, a session could not continue after the user changed the link or the configuration.
+// DirOf returns the directory in which new sessions of a conversation work. It resolves the links in Links: if a
+// session stored the path of a link, the session could not continue after a user changed the link or the configuration.
 func (p Places) DirOf(c orchestrator.Conversation) string {
 	return p.Real(cmp.Or(c.Dir, p.Dir))
 }
@@ -110,7 +112,7 @@ func (p Places) Move(current, path string) (dir string, moves bool, err error) {
 	if dir, err = p.Resolve(current, path); err != nil {
 		return "", false, err
 	}
-	return dir, p.Real(current) != dir, nil // a current directory that is gone or a link is another one
+	return dir, p.Real(current) != dir, nil // moves is also true if the directory current is gone or is now a link
 }
 
 // LinksOf returns the real paths of those directories whose paths contain symbolic links. Call it when ductor starts,
@@ -153,10 +155,18 @@ func (p Places) Chosen(dir string) (string, error) {
 // CheckDir checks the directory of a session again before each turn, because an agent may have replaced it by a
 // symbolic link. The link could lead out of the roots, or to a directory with other limits. The error is a *cli.Failure.
 func (p Places) CheckDir(dir string) error {
-	if _, err := p.Chosen(dir); err != nil {
-		return &cli.Failure{Kind: cli.NoDirectory, Reason: fmt.Sprintf("%s: %s", dir, err), Cause: err}
+	_, err := p.Chosen(dir)
+	if err == nil {
+		return nil
 	}
-	return nil
+	f := &cli.Failure{Kind: cli.NoDirectory, Reason: fmt.Sprintf("%s: %s", dir, err), Cause: err}
+	if leads := cli.RealPath(dir); leads != p.Real(dir) {
+		f.Cause = &lang.Error{Kind: err, Explain: func(in lang.Printer) string {
+			return in.Text("failure.dir-replaced", dir, leads)
+		}}
+		f.Reason = f.Cause.Error()
+	}
+	return f
 }
 
 // MoreDirs returns the additional directories that agents in a conversation may use: AddDirs, and the folder with the

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -62,8 +64,15 @@ func TestAttackADirectoryBecomesALink(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, dir := range []string{"src/shop/api", "data/src/shop/api"} {
-			if err := p.CheckDir(at(dir)); !errors.Is(err, orchestrator.ErrReplacedDir) {
+			err := p.CheckDir(at(dir))
+			if !errors.Is(err, orchestrator.ErrReplacedDir) {
 				t.Errorf("%s with a link at %s: %v", dir, replaced, err)
+			}
+			for _, language := range lang.Languages() {
+				text := cli.AsFailure("", err).Sentence(language.Printer())
+				if !strings.Contains(text, at(dir)) || !strings.Contains(text, at("data/src/other")) {
+					t.Errorf("%q does not say where %s leads", text, dir)
+				}
 			}
 		}
 		// The user can choose the target of the link.

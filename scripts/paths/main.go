@@ -57,10 +57,10 @@ const (
 	patience  = 2 * time.Minute
 	// quiet is a pause before the counters are reset, so that no earlier work is still running.
 	quiet = 3 * time.Second
-	// rounds is the number of deltas, and of aborts, that are compared.
+	// rounds is how many deltas and how many aborts the command measures.
 	rounds = 4
-	// mostDelta and mostAbort limit the number of functions that run for a delta and for an abort. A commit that raises them
-	// names the reason.
+	// mostDelta is the maximum number of functions that may run for one delta, and mostAbort for one abort. The message of
+	// a commit that raises a limit must name the reason.
 	mostDelta, mostAbort = 340, 850
 )
 
@@ -123,7 +123,8 @@ func start(ctx context.Context, srv *telegram.Server, scratch string) (*app.App,
 	return app.Build(ctx, cfg, app.Options{Log: log, Scrub: tgapi.NewScrubber(srv.Token())})
 }
 
-// measure returns the functions that run for one delta and for one abort.
+// measure returns two lists of functions, each in the form "package function": delta lists the functions that run for
+// every delta, and abort the functions that run for every abort.
 func measure(ctx context.Context, srv *telegram.Server, scratch string) (delta, abort []string, err error) {
 	if err := srv.AwaitPoll(ctx); err != nil {
 		return nil, nil, err

@@ -80,7 +80,8 @@ type Job struct {
 	Cost   float64   `json:"cost"`
 }
 
-// Decision is the decision about an agent's request, or an action that needed no permission.
+// Decision describes a request for permission that waits for a decision, a decision about a request, or an action of an
+// agent that needed no permission.
 type Decision struct {
 	At    time.Time `json:"at,omitzero"`
 	Chat  string    `json:"chat"`

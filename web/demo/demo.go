@@ -23,12 +23,12 @@ var page embed.FS
 // Users and chats of the demo.
 const (
 	You      telegram.UserID = 1
-	Sam      telegram.UserID = 2 // may use the bot, like You
+	Sam      telegram.UserID = 2 // may use the bot, as the user You may
 	Visitor  telegram.UserID = 3 // must not use the bot
 	TeamChat telegram.ChatID = -1000000000077
 )
 
-// Bot is the ductor with which the users of the demo chat.
+// Bot is the running ductor. The users of the demo write to it in their chats.
 type Bot interface {
 	// Restart restarts ductor in the same way as an upgrade. Agents keep running.
 	Restart(ctx context.Context) error
@@ -53,9 +53,9 @@ type Budget struct {
 	Name    string  `json:"name"`
 	Tokens  float64 `json:"tokens"` // number of calls that ductor may make now
 	Burst   int     `json:"burst"`
-	Every   float64 `json:"every"`   // average seconds between calls
-	Usual   float64 `json:"usual"`   // usual value of Every, which applies as long as Telegram rejects no call
-	Silence float64 `json:"silence"` // seconds until the next call
+	Every   float64 `json:"every"`   // average seconds between two calls; ductor raises it if Telegram rejects a call
+	Usual   float64 `json:"usual"`   // value of Every before Telegram rejected a call
+	Silence float64 `json:"silence"` // seconds until ductor may make the next call
 }
 
 // Options configures a Page. Telegram and Bot are required.
@@ -63,7 +63,7 @@ type Options struct {
 	Telegram *telegram.Server
 	Bot      Bot
 	Tour     bool   // true to show the tour; the agents must be scripted
-	Undo     bool   // true to show in the tour how to undo changes of files; Seed must have created the project
+	Undo     bool   // true if the tour shows how to undo changes of files; requires a project that Seed created
 	Other    string // address of the other page of the demo; "" for none
 	Dir      string // working directory of the agents
 	Version  string
@@ -99,7 +99,8 @@ func New(o Options) *Page {
 	return p
 }
 
-// Files serves the page's files below each of the given paths, which must end with a slash. The files contain no data.
+// Files serves the page's HTML, CSS and JavaScript below each of the given paths, which must end with a slash. API
+// serves the data.
 func Files(places ...string) http.Handler {
 	own, err := fs.Sub(page, "page")
 	if err != nil {

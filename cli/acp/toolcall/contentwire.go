@@ -58,8 +58,8 @@ func (c Content) edit() Edit {
 	return e
 }
 
-// AddVisible adds those values of the content that users see to the map visible. The keys of the map are the field
-// names, with the given prefix. If a diff changes nothing, users see only its path.
+// AddVisible adds entries to the map visible: for each value of c that users see, the field's name with the given
+// prefix and the value. If a diff changes nothing, users see only its path.
 func (c Content) AddVisible(prefix string, visible map[string]string) {
 	switch {
 	case c.Type == "content" && c.Content.Type == "text":

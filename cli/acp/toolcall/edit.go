@@ -17,12 +17,12 @@ type Edit struct {
 	After    string // new text of the file, or an excerpt of it
 
 	hunks string // a diff that the agent sent, without its file header
-	texts bool   // whether the diff in hunks leads from Before to After
+	texts bool   // whether hunks is a diff from Before to After
 }
 
-// withInput adds the diffs in a tool's input to list, which contains the edits that the tool reports in other ways. If
-// list already contains an edit of the same file, and a diff makes the same change, withInput adds the diff to this
-// edit.
+// withInput adds the edits that a tool's input contains to list, which contains the edits that the tool reports in
+// other ways. If list already contains an edit of the file, withInput adds no second edit. Instead, it stores the diff
+// from the input in the existing edit, if the diff makes the same change.
 func withInput(list []Edit, input json.RawMessage) []Edit {
 	for _, given := range fromInput(input) {
 		i := slices.IndexFunc(list, func(e Edit) bool { return e.Path == given.Path })

@@ -87,8 +87,8 @@ func plainHeading(diff, path string) bool {
 		case line == "", strings.Trim(line, "=") == "", mark == "index":
 		case line == "create file mode 100644", line == "new file mode 100644":
 		case slices.Contains([]string{"Index:", "---", "+++"}, mark) &&
-			(headed(name, path) || strings.HasSuffix("/"+name, "/dev/null")):
-		case both != line && headed(both[:half], path) && headed(strings.TrimSpace(both[half:]), path):
+			(namesFile(name, path) || strings.HasSuffix("/"+name, "/dev/null")):
+		case both != line && namesFile(both[:half], path) && namesFile(strings.TrimSpace(both[half:]), path):
 		default:
 			return false
 		}
@@ -96,9 +96,9 @@ func plainHeading(diff, path string) bool {
 	return true
 }
 
-// headed reports whether a name in the heading of a diff refers to the file at the absolute path. The name can be
+// namesFile reports whether a name in the header of a diff refers to the file at the absolute path. The name can be
 // relative.
-func headed(name, path string) bool {
+func namesFile(name, path string) bool {
 	if name = strings.TrimPrefix(name, "/"); strings.HasPrefix(name, "a/") || strings.HasPrefix(name, "b/") {
 		name = name[2:]
 	}
@@ -130,8 +130,8 @@ func (c *Call) ShownInput(dir string) map[string]string {
 			rest = strings.Replace(rest, l.Value, "", 1)
 		}
 	}
-	// The field "diff" of an edit of several files joins the patches of these files. If users see all of these patches,
-	// they see the whole field.
+	// For an edit of several files, the field "diff" joins the patches of these files. If users see each patch, they
+	// see the whole field.
 	if len(files) > 0 && len(files) == len(edits) && strings.TrimSpace(rest) == "" {
 		shown["diff"], shown["filepath"] = whole.values["diff"], strings.Join(files, ", ")
 	}
@@ -168,7 +168,7 @@ func (g group) shows(dir string, e Edit, key, value string) bool {
 	return false
 }
 
-// makes reports whether the edit makes the change in hunks.
+// makes reports whether the diff in hunks describes the change that the edit makes.
 func (e Edit) makes(hunks string) bool {
 	return hunks == e.hunks || e.hunks == "" && hunks != "" && cli.DiffMakes(hunks, e.Before, e.After)
 }

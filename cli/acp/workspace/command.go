@@ -36,7 +36,7 @@ type RunRequest struct {
 	Limit *int   `json:"outputByteLimit"`
 }
 
-// RunResult names the terminal of a command that was started.
+// RunResult is the response to MethodRun. Terminal is the ID of the command's terminal.
 type RunResult struct {
 	Terminal string `json:"terminalId"`
 }

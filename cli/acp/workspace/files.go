@@ -124,7 +124,7 @@ func (p readParams) part(s string) string {
 	return strings.Join(lines, "")
 }
 
-// WriteResult describes a written file for users. The response to the agent is an empty object.
+// WriteResult is the response after a file was written. The agent receives an empty object; only users see Change.
 type WriteResult struct {
 	Change cli.FileChanged `json:"-"` // without a diff if the texts are longer than maxDiffed
 }

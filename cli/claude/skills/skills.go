@@ -100,7 +100,7 @@ type search struct {
 // within calls f. All matching files that f finds must be below dir.
 func (s *search) within(dir string, f func()) {
 	root, err := os.OpenRoot(dir)
-	if err != nil { // Claude cannot open dir either
+	if err != nil { // a directory that ductor cannot open is unreadable for Claude, too
 		return
 	}
 	defer root.Close()

@@ -2,11 +2,12 @@
 // ductor on this machine, and in ductor-runner in a container. It does not interpret the conversation, and imports no
 // other package of ductor.
 //
-// Before Gemini 0.61 reads a session, it creates a file named session-MINUTE-SHORTID.jsonl. This can destroy the
-// session in two cases:
-//   - In the minute in which the session began, the session's own file has this name, and Gemini empties it.
-//   - In a later minute, Gemini considers the new file damaged at its next start with another session. It then
-//     deletes all files with the same SHORTID.
+// Gemini 0.61 creates a file named session-MINUTE-SHORTID.jsonl before it reads a session. This can destroy the session
+// in two cases:
+//   - Gemini resumes the session in the minute in which the session began. The session's own file then has this name,
+//     and Gemini empties it.
+//   - Gemini resumes the session later. When Gemini next starts with another session, it considers the new file
+//     damaged, and deletes all files with the same SHORTID.
 //
 // Gemini finds sessions by the contents of files, not by their names. So Protect changes the SHORTID in the name of the
 // session's file. Gemini then deletes only the file that it created. A setting that disables Gemini's clean-up would

@@ -109,8 +109,8 @@ type agentRow struct {
 type agentGroup int
 
 const (
-	first    agentGroup = iota // the default agent
-	inUse                      // configured agents, and other accounts of agents
+	first    agentGroup = iota // contains only the default agent
+	inUse                      // configured agents, and the accounts in /account
 	addable                    // installed, but not configured
 	disabled                   // configured, but disabled
 	missing                    // not installed

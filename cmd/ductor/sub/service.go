@@ -110,7 +110,7 @@ func newUnit(m service.Manager) service.Unit {
 	return service.Unit{Scope: m.Scope, Path: absolutePath(os.Getenv("PATH"))}
 }
 
-// ofUser sets the configuration of a unit to the file of the current user.
+// ofUser makes a unit run ductor with the current user's configuration file.
 func ofUser(load func(...string) (config.Config, error), unit *service.Unit) error {
 	cfg, err := load()
 	if err != nil {
@@ -120,8 +120,8 @@ func ofUser(load func(...string) (config.Config, error), unit *service.Unit) err
 	return nil
 }
 
-// ofMachine sets the configuration of a unit to the file that --config names. This file belongs to another user.
-// ofMachine does not read the file, because the current user may lack the permission.
+// ofMachine makes a unit run ductor with the configuration file that --config names. The file belongs to the user
+// unit.Account. ofMachine does not read the file, because the current user may lack the permission.
 func ofMachine(cmd *cobra.Command, unit *service.Unit) error {
 	if !cmd.Flag("config").Changed {
 		return errors.New("name the configuration of that user with -c FILE")

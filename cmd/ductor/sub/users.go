@@ -64,8 +64,8 @@ func listUsers(from Source) *cobra.Command {
 	})
 }
 
-// roster returns the parts of the configuration that a command about users needs. Some users are in the configuration,
-// and some are in the database, whose path is in the part "storage".
+// roster returns the parts of the configuration that a command about users reads. The part "storage" contains the path
+// of the database, because users who joined by an invitation are only in the database.
 func roster() []string { return []string{"storage", "telegram.allowed_users", "users"} }
 
 func databaseOf(cfg config.Config) string { return filepath.Join(cfg.Storage.Dir, app.DatabaseFile) }

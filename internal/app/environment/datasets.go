@@ -54,9 +54,10 @@ func (e *Environments) keptHomes(ctx context.Context) (all []heartbeat.Item, err
 	return append(all, whole...), errors.Join(errs...)
 }
 
-// sortHomes divides the homes in all engines into two groups. The first group contains sandboxes whose sessions have
-// separate homes, so that ductor can remove the home of a single session. The second group contains homes that ductor
-// can only remove completely: the homes of single conversations, and of sandboxes that are no longer configured.
+// sortHomes divides the home directories in all engines into two groups. ductor removes them in different ways:
+//   - In a sandbox of withSessions, each session has its own home, which ductor can remove alone.
+//   - A home in whole belongs to a single conversation, or to a sandbox that is no longer configured. ductor can only
+//     remove it completely.
 func (s *Sandboxes) sortHomes(ctx context.Context) (withSessions []*Sandbox, whole []heartbeat.Item, err error) {
 	var errs []error
 	for _, e := range s.engines {

@@ -68,7 +68,8 @@ func (s *Sandboxes) cleanImages(ctx context.Context) {
 		}
 		images, err := b.Launcher.Images(ctx)
 		if err != nil {
-			// Remove nothing, because an image that is missing in the list may be in use. prepare logs the error.
+			// Without the list of this sandbox, CleanImages could remove an image that is in use. prepare logs the
+			// error.
 			return
 		}
 		keep = append(keep, images...)
@@ -123,8 +124,8 @@ func (s *Sandboxes) engineIDs(ctx context.Context) map[*docker.Engine]string {
 	return ids
 }
 
-// levelOf returns the log level for the message that engine e does not answer. It returns a warning only if e contains
-// a sandbox that ductor should warn about; see Sandbox.matters.
+// levelOf returns the log level for a message that says that engine e does not answer. The level is Warn only if e
+// contains a sandbox that ductor should warn about; see Sandbox.matters.
 func (s *Sandboxes) levelOf(e *docker.Engine) slog.Level {
 	if slices.ContainsFunc(s.configured, func(b *Sandbox) bool { return b.Engine == e && b.matters() }) {
 		return slog.LevelWarn
@@ -132,9 +133,9 @@ func (s *Sandboxes) levelOf(e *docker.Engine) slog.Level {
 	return slog.LevelDebug
 }
 
-// keeps returns a function that reports whether the container of a sandbox must stay in engine e. The containers of
-// configured sandboxes must stay, even if the configuration contains another address of the same engine. If an engine
-// does not answer, the containers of its sandboxes must stay, too.
+// keeps returns a function that reports whether engine e must keep the container of a sandbox. The function returns
+// true for a configured sandbox if its engine is e, or has the same ID as e but another address. The function also
+// returns true if the ID of the sandbox's engine is unknown, because the engine did not answer.
 func (s *Sandboxes) keeps(e *docker.Engine, ids map[*docker.Engine]string) func(name string) bool {
 	return func(name string) bool {
 		in := cli.Sandbox(name)

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"ductor/cli"
 	"ductor/docker"
@@ -16,33 +15,41 @@ import (
 // Policy determines in which environment an agent runs, by its working directory. It implements orchestrator.Sandboxes.
 type Policy struct {
 	projects []projectDir
+	roots    []folder
+	folders  map[string]folder // directories of the projects, by name
 	sandbox  config.Sandbox
 	any      bool // whether any directory has a sandbox
 }
 
-// projectDir is a directory of a project. Symbolic links in it are resolved when ductor starts, before an agent can
-// change them.
+// projectDir is a path of a project's directory: the one in the configuration, or the one with links resolved.
 type projectDir struct{ dir, name string }
 
-// NewPolicy returns the policy of a configuration.
+// NewPolicy returns the policy of a configuration. It resolves the links in the directories of the projects and roots.
 func NewPolicy(cfg config.Config) Policy {
-	p := Policy{sandbox: cfg.Sandbox, any: asksForSandbox(cfg)}
+	p := Policy{sandbox: cfg.Sandbox, any: asksForSandbox(cfg), folders: map[string]folder{}}
+	for _, root := range cfg.Projects.Roots {
+		p.roots = append(p.roots, newFolder("", root, nil))
+	}
+	var all []folder
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sandbox.Projects)) {
-		dir := cfg.Sandbox.Projects[name].Dir
-		p.projects = append(p.projects, projectDir{dir, name})
-		if real := realDir(dir); real != dir {
-			p.projects = append(p.projects, projectDir{real, name})
+		all = append(all, newFolder(name, cfg.Sandbox.Projects[name].Dir, p.roots))
+	}
+	slices.SortStableFunc(all, func(a, b folder) int { return len(a.placed) - len(b.placed) }) // outer projects first
+	var confined []projectDir
+	for _, f := range all {
+		if !p.follows(f, all) {
+			// The target of the links does not belong to the project. But sessions that already work there must not run
+			// on this host now.
+			if p.docker(f.name) && !p.docker(projectAround(f, all)) {
+				confined = append(confined, projectDir{f.real, f.name})
+			}
+			f.real = f.placed
 		}
+		p.folders[f.name] = f
+		p.projects = append(p.projects, projectDir{f.dir, f.name}, projectDir{f.real, f.name})
 	}
+	p.projects = append(p.projects, confined...)
 	return p
-}
-
-// realDir returns dir with all symbolic links resolved, or dir itself if it does not exist.
-func realDir(dir string) string {
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		return real
-	}
-	return filepath.Clean(dir)
 }
 
 // Of implements orchestrator.Sandboxes.
@@ -90,7 +97,7 @@ func (p Policy) project(dir string) string {
 	if len(p.projects) == 0 {
 		return config.DefaultSandbox
 	}
-	written, real := p.deepest(filepath.Clean(dir)), p.deepest(realDir(dir))
+	written, real := p.deepest(filepath.Clean(dir)), p.deepest(cli.RealPath(dir))
 	if p.docker(written) {
 		return written
 	}
@@ -100,8 +107,7 @@ func (p Policy) project(dir string) string {
 func (p Policy) deepest(dir string) string {
 	name, deepest := config.DefaultSandbox, 0
 	for _, project := range p.projects {
-		rel, err := filepath.Rel(project.dir, dir)
-		if err == nil && rel != ".." && !strings.HasPrefix(rel, "../") && len(project.dir) > deepest {
+		if cli.Lies(dir, project.dir) && len(project.dir) > deepest {
 			name, deepest = project.name, len(project.dir)
 		}
 	}

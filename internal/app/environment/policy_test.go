@@ -13,7 +13,7 @@ import (
 
 func TestPolicyByDirectory(t *testing.T) {
 	here := orchestrator.ConversationID{Chat: -7, Topic: 3}
-	base := realDir(t.TempDir())
+	base := cli.RealPath(t.TempDir())
 	at := func(path string) string { return filepath.Join(base, path) }
 	for _, dir := range []string{"web/shop/inner", "open/x", "other", "data/linked/sub"} {
 		if err := os.MkdirAll(at(dir), 0o755); err != nil {

@@ -26,7 +26,7 @@ const (
 	UploadsDir = "uploads"
 	PromptsDir = "prompts" // system prompts; deleted a day after their last use
 	GeminiDir  = "gemini"  // settings for starting Gemini
-	ProbesDir  = "probes"  // empty; see acp.Options.StartDir
+	ProbesDir  = "probes"  // ACP agents that only report their log-in and models run here; stays empty
 	HomesDir   = "homes"   // home directories of sessions on this machine
 	GitDir     = "git"     // indexes and settings for snapshots of repositories on this machine
 	dockerDir  = "docker"  // files in which ductor stores facts about containers
@@ -55,6 +55,7 @@ type Sandbox struct {
 	Launcher *docker.Launcher // nil if the sandbox cannot be used
 	Err      error            // why the sandbox cannot be used, as an error of package docker; otherwise nil
 	Seeds    []docker.Seed
+	folders  []folder       // the directories in which agents work, each a mount
 	source   *docker.Engine // the engine from which ductor copies the image; nil if it does not copy the image
 	small    func(context.Context) error
 }
@@ -95,6 +96,8 @@ func OpenSandboxes(cfg config.Config, log *slog.Logger) (*Sandboxes, error) {
 		b := &Sandbox{Name: name, Setting: cfg.Sandbox.Named(name)}
 		if b.Err = s.open(b); b.Err != nil {
 			log.Warn("a sandbox cannot be used", "sandbox", name, "err", b.Err)
+		} else if err := b.CheckFolders(); err != nil {
+			log.Warn("A link leads the folder of a sandbox elsewhere. It is not mounted.", "sandbox", name, "err", err)
 		}
 		s.configured = append(s.configured, b)
 	}
@@ -147,6 +150,7 @@ func (s *Sandboxes) open(b *Sandbox) (err error) {
 	if err != nil {
 		return wrongSetting(b.Name, err)
 	}
+	b.folders = s.folders(b)
 	if b.Seeds, err = seedsOf(set, s.cfg.Agents, s.path(filepath.Join(dockerDir, seedsDir))); err != nil {
 		return wrongSetting(b.Name, err)
 	}
@@ -189,9 +193,10 @@ func (s *Sandboxes) options(b *Sandbox) (docker.Options, error) {
 	}
 	o := docker.Options{
 		Engine: b.Engine, Owner: Owner(s.cfg), Name: b.Name, Dir: s.path(dockerDir), ContainerSettings: set.ContainerSettings,
-		Source: b.source, Projects: s.projects(b), Mounts: mounts, Shared: s.shared(), Seeds: b.Seeds,
-		Timing: s.cfg.Agents.Timing, Logger: s.log,
+		Source: b.source, Shared: s.shared(), Seeds: b.Seeds, Timing: s.cfg.Agents.Timing, Logger: s.log,
 	}
+	b.mountFolders(&o)
+	o.Mounts = append(o.Mounts, mounts...)
 	o.Env = append([]string{inSandbox}, set.Env...)
 	if set.Runner == "" {
 		o.Runner, o.MakeRunner = s.small.path, s.small.make
@@ -212,36 +217,66 @@ func Owner(cfg config.Config) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// projects returns the directories in which agents work in a sandbox. A directory with symbolic links appears twice: as
-// configured, and with the links resolved. The container needs both paths, because the links do not exist there.
-func (s *Sandboxes) projects(b *Sandbox) []string {
-	var named []string
-	if p, ok := s.cfg.Sandbox.Projects[cli.Sandbox(b.Name).Name()]; ok {
-		named = []string{p.Dir}
-	} else {
-		named = slices.DeleteFunc(slices.Clone(s.cfg.Projects.Roots), func(root string) bool {
-			_, err := os.Stat(root)
-			// Omit a missing directory, because no agent can work there. If the engine is on another machine, do not
-			// omit the directory, because it may exist there.
-			return b.Engine.Local() && errors.Is(err, fs.ErrNotExist)
-		})
+// folders returns the directories in which agents work in a sandbox.
+func (s *Sandboxes) folders(b *Sandbox) []folder {
+	if f, ok := s.policy.folders[b.Name]; ok {
+		return []folder{f}
 	}
-	var dirs []string
-	for _, dir := range named {
-		if real := realDir(dir); !slices.Contains(dirs, real) {
-			dirs = append(dirs, real)
+	return slices.DeleteFunc(slices.Clone(s.policy.roots), func(root folder) bool {
+		_, err := os.Stat(root.dir)
+		// Omit a missing directory, because no agent can work there. If the engine is on another machine, do not omit
+		// the directory, because it may exist there.
+		return b.Engine.Local() && errors.Is(err, fs.ErrNotExist)
+	})
+}
+
+// mountFolders adds the mounts of b.folders to options. A directory with symbolic links appears twice in the container:
+// as configured, and with the links resolved. The container needs both paths, because the links do not exist there.
+//
+// The engine follows links in the source of a mount. So on this machine, the source is always the resolved path, and
+// CheckFolders is called before the engine mounts it. On another machine, ductor cannot resolve links.
+func (b *Sandbox) mountFolders(o *docker.Options) {
+	seen := map[string]bool{}
+	add := func(source, target string) {
+		switch {
+		case seen[target]:
+			return
+		case source == target:
+			o.Projects = append(o.Projects, target)
+		default:
+			o.Mounts = append(o.Mounts, docker.Mount{Source: source, Target: target, Writable: true})
 		}
-		if !slices.Contains(dirs, dir) {
-			dirs = append(dirs, dir)
+		seen[target] = true
+	}
+	for _, f := range b.folders {
+		add(f.real, f.real)
+		if b.Engine.Local() {
+			add(f.real, f.dir)
+		} else {
+			add(f.dir, f.dir)
 		}
 	}
-	return dirs
+	if b.Engine.Local() {
+		o.CheckMounts = b.CheckFolders
+	}
+}
+
+// CheckFolders returns an error for users if links lead a directory of the sandbox elsewhere than ductor allowed when it
+// read the configuration. An agent may have created such links, to have another directory mounted into the container.
+func (b *Sandbox) CheckFolders() error {
+	for _, f := range b.folders {
+		if err := f.check(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func mountsOf(set docker.Settings) ([]docker.Mount, error) {
 	mounts, err := set.ParseMounts()
 	for _, m := range mounts {
-		if info, err := os.Stat(m.Source); err == nil && info.Mode().Type() == fs.ModeSocket && filepath.Base(realDir(m.Source)) == "docker.sock" {
+		if info, err := os.Stat(m.Source); err == nil && info.Mode().Type() == fs.ModeSocket &&
+			filepath.Base(cli.RealPath(m.Source)) == "docker.sock" {
 			return nil, fmt.Errorf("mounts: %s is the socket of Docker: who may use it owns the machine", m.Source)
 		}
 	}

@@ -168,7 +168,8 @@ func (b builder) build(ctx context.Context, path string) error {
 		return &docker.Error{Reason: "the program " + smallName + ", which every container needs, is missing",
 			Fix: byHand}
 	}
-	if slices.ContainsFunc(b.projects, func(dir string) bool { return cli.Lies(realDir(b.source), realDir(dir)) }) {
+	source := cli.RealPath(b.source)
+	if slices.ContainsFunc(b.projects, func(dir string) bool { return cli.Lies(source, cli.RealPath(dir)) }) {
 		return &docker.Error{Reason: "ductor does not build a program from " + b.source + ", where agents may write",
 			Fix: byHand}
 	}

@@ -88,7 +88,7 @@ type linePrinter struct {
 	own     []string // IDs of unfinished turns whose prompts came from the input
 	asked   int      // number of prompts and commands read from the input so far
 	ended   bool     // the input has ended
-	failed  bool     // the turn of a prompt failed
+	failed  bool     // ductor rejected a prompt or command, or the turn of a prompt failed
 }
 
 func (p *linePrinter) submit(text string) {

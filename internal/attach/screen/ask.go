@@ -17,10 +17,10 @@ type ask struct {
 	wire.Approval
 	text []row // the complete request
 
-	rows    []row      // rows of text, broken to fit the screen
-	look    Look       // size and style of the screen for which rows was computed
+	rows    []row      // the lines of text, broken to fit the screen
+	look    Look       // size and style of the screen for which the field rows was computed
 	top     int        // index of the first row on the screen
-	read    int        // number of rows, from the first, that the user has seen
+	read    int        // the user has seen the first `read` rows
 	shown   int        // number of rows on the screen
 	choice  int        // index of the option under the cursor
 	marked  []string   // labels chosen so far, if the current question allows several

@@ -33,8 +33,8 @@ type conversation struct {
 	blocks     []block
 	queue      []wire.Entry // waiting turns
 	asks       []*ask       // open approvals
-	lowest     *item        // the lowest item on the screen; nil if the end of the conversation is visible
-	lowestRows int          // number of rows of the lowest item that are on the screen or above it
+	lowest     *item        // the item at the lower edge of the screen; nil if the end of the conversation is visible
+	lowestRows int          // number of rows of the item lowest above the lower edge of the screen
 	page       int          // number of rows of the conversation on the screen
 	// number of rows by which to scroll up the next time that the screen is computed; negative to scroll down
 	scrolled int

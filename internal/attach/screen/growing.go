@@ -12,17 +12,17 @@ const (
 	mostLine = 4 << 10   // bytes of a line; longer lines are split
 )
 
-// growing is a text that grows while ductor sends it. It caches the rows of the complete lines, so that appending does
-// not require breaking the whole text into rows again.
+// growing is a text that grows while ductor sends it. It keeps the rows of all complete lines. So after more text
+// arrives, it only computes the rows of the last line again.
 type growing struct {
 	how   wrapping
 	style func(line string) style // nil for a text without styles
 	text  []byte                  // the received text, at most mostText bytes
 
-	look  Look // size and style of the screen for which the rows were computed
-	ends  int  // number of bytes of the text that belong to complete lines
-	whole int  // number of rows of the complete lines
-	rows  []row
+	look          Look // size and style of the screen for which the rows were computed
+	completeBytes int  // number of bytes of the text that belong to complete lines
+	completeRows  int  // number of rows (lines of the screen) of the complete lines of the text
+	rows          []row
 }
 
 // row is a row of the screen without escape codes.
@@ -47,7 +47,7 @@ func (g *growing) append(text string) {
 
 func (g *growing) truncate(n int) {
 	g.text = g.text[:max(len(g.text)-n, 0)]
-	if len(g.text) < g.ends {
+	if len(g.text) < g.completeBytes {
 		g.forget()
 	}
 }
@@ -59,7 +59,7 @@ func (g *growing) set(text string) {
 	}
 }
 
-func (g *growing) forget() { g.rows, g.ends, g.whole = nil, 0, 0 }
+func (g *growing) forget() { g.rows, g.completeBytes, g.completeRows = nil, 0, 0 }
 
 // lines returns the rows of the text, without empty rows at the end. The result is valid until the next call.
 func (g *growing) lines(look Look) []row {
@@ -67,16 +67,16 @@ func (g *growing) lines(look Look) []row {
 		g.forget()
 		g.look = look
 	}
-	g.rows = g.rows[:g.whole]
+	g.rows = g.rows[:g.completeRows]
 	for {
-		line, whole := nextLine(g.text[g.ends:])
+		line, whole := nextLine(g.text[g.completeBytes:])
 		if !whole {
 			break
 		}
 		g.rows = append(g.rows, g.breakLine(strings.TrimSuffix(string(line), "\n"))...)
-		g.ends, g.whole = g.ends+len(line), len(g.rows)
+		g.completeBytes, g.completeRows = g.completeBytes+len(line), len(g.rows)
 	}
-	if rest := g.text[g.ends:]; len(rest) > 0 {
+	if rest := g.text[g.completeBytes:]; len(rest) > 0 {
 		g.rows = append(g.rows, g.breakLine(string(rest))...)
 	}
 	rows := g.rows

@@ -93,8 +93,8 @@ func (s *Screen) enter() []wire.Request {
 	return s.decide(k, words)
 }
 
-// decide applies the option under the cursor. It returns the decision as a request, or nil if the user must choose
-// more.
+// decide applies the option under the cursor. It returns the decision as a request, or nil if the user must still make
+// other choices.
 func (s *Screen) decide(k *ask, words string) []wire.Request {
 	s.focus = onAsk
 	d := k.choose(words)

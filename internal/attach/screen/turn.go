@@ -35,8 +35,8 @@ func newTurn(e wire.Entry) *turn {
 func (t *turn) replace(e wire.Entry) {
 	answer, tools, changes := e.Answer, e.Tools, e.Changes
 	e.Answer, e.Tools, e.Changes = "", nil, nil
-	// The entry of an ended turn comes from the store, where tools have other IDs. If the turn has not changed, do not
-	// replace its items.
+	// The entry of an ended turn comes from the store, and its tools have other IDs than the tools in t.items. If the
+	// answer has not changed, keep t.items.
 	same := t.State.Over() && e.State == t.State && len(answer) == t.size
 	t.Entry = e
 	t.prompt.head, t.prompt.tail = headOf(e), strings.Join(e.Files, ", ")
@@ -58,7 +58,7 @@ func (t *turn) replace(e wire.Entry) {
 	}
 	for _, c := range changes {
 		all = append(all, changeItem(old[changeID(c)], c))
-		delete(old, changeID(c)) // if the same file was changed again, the second change needs its own item
+		delete(old, changeID(c)) // a second change of this file must not reuse the item of the first
 	}
 	slices.SortStableFunc(all, func(a, b *item) int { return cmp.Compare(a.offset, b.offset) })
 	t.items, t.size = nil, 0

@@ -84,7 +84,7 @@ type Field struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	Wider bool   `json:"wider,omitempty"` // the field requests additional rights; clients show it first
-	Label bool   `json:"label,omitempty"` // the value only identifies the request, or is the default
+	Label bool   `json:"label,omitempty"` // an ID of the request, or a usual value; clients show it last
 }
 
 // Link is a path in a request that is or contains a symbolic link.

@@ -168,7 +168,7 @@ type Welcome struct {
 // Reason is the reason why ductor ends a connection.
 type Reason string
 
-// The reasons.
+// Reason values.
 const (
 	ReasonRefused Reason = "refused" // the client may not attach, or sent an invalid request
 	ReasonRemoved Reason = "removed" // the user may not use ductor any more
@@ -244,7 +244,7 @@ type Entry struct {
 	Prompt     string    `json:"prompt"`
 	Files      []string  `json:"files,omitempty"`    // names of the prompt's files
 	Terminal   bool      `json:"terminal,omitempty"` // the prompt came from a terminal, not from the chat or a job
-	Job        string    `json:"job,omitempty"`      // title of the job
+	Job        string    `json:"job,omitempty"`      // title of the job that started the turn; empty if no job did
 	Ahead      int       `json:"ahead,omitempty"`    // for a waiting turn: number of turns that run before this one
 	Agent      string    `json:"agent,omitempty"`
 	Model      string    `json:"model,omitempty"`

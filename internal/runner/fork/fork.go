@@ -173,7 +173,8 @@ func execError(pipe int) error {
 	}
 }
 
-// rawVfork makes a system call that creates a child. Parent and child share the stack, and the call returns in both.
+// rawVfork makes a system call that creates a child. The call first returns in the child. When the child has called
+// exec or exited, the call also returns in the parent. Parent and child share the memory and the stack.
 func rawVfork(trap, a1, a2 uintptr) (r1, errno uintptr)
 
 // rawFork is like rawVfork, but the child gets its own copy of the memory.
@@ -194,7 +195,7 @@ func vforkFlags() uint64 {
 	return 0
 }
 
-// spawn forks, and runs the stub in the child.
+// spawn forks. The child calls st.exec, which executes the program.
 func (st *stub) spawn(args *cloneArgs) (pid int, errno syscall.Errno) {
 	args.flags |= vforkFlags()
 	syscall.ForkLock.Lock()
@@ -244,7 +245,8 @@ func (st *stub) exec() {
 		_, _, errno = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
 	}
 	if errno == 0 {
-		// Allow the next runner to take over the input. Some kernels do not support this.
+		// Allow every process to trace the program. The next runner needs this permission to copy the descriptor
+		// InputFD. Some kernels do not support this.
 		_, _, _ = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_PTRACER, ^uintptr(0), 0, 0, 0, 0)
 	}
 	if errno == 0 && st.dir != nil {
@@ -262,7 +264,8 @@ func (st *stub) exec() {
 				uintptr(len(st.limits.OOMScoreAdj)))
 		}
 	}
-	// All descriptors in st.fds are above 2, so dup3 to a small number replaces none of them.
+	// Replace the descriptors 0, 1 and 2, and then InputFD. All descriptors in st.fds are above 2, so no step closes a
+	// descriptor that a later step needs.
 	for i := uintptr(0); i < 4 && errno == 0; i++ {
 		to := i
 		if i == 3 {

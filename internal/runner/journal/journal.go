@@ -87,7 +87,7 @@ func (j *Journal) HasReserve() bool {
 type Growth struct {
 	Bytes  int64 // number of bytes written since the last Check
 	Scarce bool  // the disk is full
-	Time   *Time // time that this Check has added; nil for none
+	Time   *Time // time of the new output if Check has recorded it; nil otherwise
 }
 
 // Time is the time at which the agent printed the output at an offset, in microseconds since 1970.
@@ -160,7 +160,7 @@ func (j *Journal) reserve(n int64) error {
 }
 
 // reserveSome reserves as much space as possible on a disk with less than `ahead` bytes left. If fewer than aheadLow/4
-// bytes are left, it reserves nothing, because that would not be enough for an agent.
+// bytes are left, it reserves nothing, because so little space would not help an agent.
 func (j *Journal) reserveSome() {
 	for room := int64(ahead / 2); room >= aheadLow/4 && j.reserve(room) != nil; room /= 2 {
 	}
@@ -214,7 +214,7 @@ func (j *Journal) End() int64 {
 // Stderr returns the last bytes of standard error, at most StderrTail.
 func (j *Journal) Stderr() string { return j.stderr.text() }
 
-// Times returns an offset in the output, the time of this output, the next offset, and so on.
+// Times returns pairs of numbers: an offset in the output, and the time of the output at this offset; see Time.
 func (j *Journal) Times() []int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 // AnyPrompt.
 const answersFile = "answers.json"
 
-// AnyPrompt is the key of the script for prompts that have no other script. If a script contains PromptPlace, the agent
-// replaces it by the prompt.
+// AnyPrompt is the key of the script for all prompts that have no script of their own. In each script, the agent
+// replaces PromptPlace by the prompt.
 const (
 	AnyPrompt   = "*"
 	PromptPlace = "{prompt}"
@@ -45,7 +45,8 @@ func InstallAt(home string, answers map[string]string) (Programs, error) {
 
 const binDir = "bin"
 
-// ownHome returns the home directory that InstallAt prepared for the agent at program, or "".
+// ownHome returns the home directory into which InstallAt installed the program of an agent. It returns "" if InstallAt
+// did not install the program.
 func ownHome(program string) string {
 	home, bin := filepath.Split(filepath.Dir(program))
 	if _, err := os.Stat(filepath.Join(home, answersFile)); err != nil || bin != binDir {

@@ -151,7 +151,7 @@ func (t *claudeTurn) bash(input json.RawMessage) (toolOutcome, error) {
 	if err := json.Unmarshal(input, &in); err != nil {
 		return toolOutcome{text: "InputValidationError: " + err.Error(), failed: true}, nil
 	}
-	// Like in the real Claude, an interrupt kills the command, and a signal that ends Claude does not.
+	// As in the real Claude, an interrupt kills the command. If a signal ends Claude, the command continues.
 	run, err := t.runTool(t.ctx, in.Command, func(cause error) bool { return errors.Is(cause, errInterrupted) })
 	if err != nil {
 		return toolOutcome{}, err
@@ -168,7 +168,7 @@ func (t *claudeTurn) bash(input json.RawMessage) (toolOutcome, error) {
 	return toolOutcome{text: text, detail: detail}, nil
 }
 
-// bashAllowed decides whether a command may run. asks is true if the script requests that Claude asks for permission.
+// bashAllowed decides whether a command may run. asks is true if the command needs permission according to the script.
 func (t *claudeTurn) bashAllowed(asks bool) permission {
 	switch mode := t.currentMode(); {
 	case slices.Contains(t.args.denied, "Bash"):

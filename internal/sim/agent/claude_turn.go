@@ -46,7 +46,7 @@ type apiFailure struct {
 
 func (f apiFailure) Error() string { return f.text }
 
-// limitReached is the error that ends a turn after it has reached a limit that the command line sets.
+// limitReached is the error that ends a turn after it has reached a limit from Claude's command line.
 type limitReached struct{ subtype, reason, message string }
 
 func (l limitReached) Error() string { return l.message }
@@ -238,7 +238,7 @@ func (t *claudeTurn) add(n tokens, cost float64) {
 	t.total.tokens, t.total.cost = t.total.tokens.plus(n), t.total.cost+cost
 }
 
-// settle replaces the counted usage of the turn if the script defines another usage.
+// settle changes the counted tokens and costs of the turn to the values in the script, if the script contains any.
 func (t *claudeTurn) settle() {
 	u := t.usage
 	if u == nil {

@@ -147,7 +147,7 @@ func (p *process) codexThread(a codexArgs) (thread, prompt string, code int, ok 
 	return thread, prompt, 0, true
 }
 
-// codexPrompt adds standard input to the prompt. It waits for the end of a pipe without a limit.
+// codexPrompt adds standard input to the prompt. It waits until standard input ends, however long this takes.
 func (p *process) codexPrompt(a codexArgs, prompt string) (string, error) {
 	if prompt != "" && prompt != "-" && a.command != "exec" {
 		return prompt, nil

@@ -45,7 +45,7 @@ type codexThread struct {
 	sandbox    string
 	context    map[string]string // additional context that the model already has
 	subscribed bool              // the client is subscribed to the events of the thread
-	unstable   bool              // Codex must still print its warning about an unstable feature
+	unstable   bool              // an unstable feature is on, and Codex has not printed its warning about it yet
 
 	mu     sync.Mutex
 	turn   string // ID of the running turn, or ""
@@ -304,7 +304,7 @@ func (c *codexThreads) interrupt(in rpcLine, t *codexThread) {
 		c.server.refuse(in, -32600, "no active turn to interrupt")
 		return
 	}
-	t.more = nil // Codex loses these prompts
+	t.more = nil // after an interrupt, Codex loses the prompts that the client sent during the turn
 	c.server.reply(in, obj())
 	t.cancel(errInterrupted)
 }

@@ -13,7 +13,8 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// sink prints the events of a turn. Codex has two protocols, for codex exec and for the app server.
+// sink prints the events of a turn. One implementation prints the output of codex exec, the other speaks the protocol
+// of the app server.
 type sink interface {
 	turnStarted(thread string)
 	textDelta(item, delta string)
@@ -53,17 +54,17 @@ const (
 // codexTurn plays the script of one prompt. Only one goroutine uses it.
 type codexTurn struct {
 	*process
-	args   codexArgs
-	ctx    context.Context
-	sink   sink
-	thread string
-	past   []entry
-	items  int
-	open   *codexItem // text or reasoning that is being streamed
-	said   string     // text of the newest message
-	usage  *script.Usage
-	calls  int64
-	// spareTools makes commands outlive an interrupted turn, like in the app server.
+	args        codexArgs
+	ctx         context.Context
+	sink        sink
+	thread      string
+	past        []entry
+	items       int
+	open        *codexItem // text or reasoning that is being streamed
+	lastMessage string     // text of the agent's newest message
+	usage       *script.Usage
+	calls       int64
+	// spareTools makes commands continue after the turn was interrupted, as in the app server.
 	spareTools bool
 	live       *liveSink // nil for codex exec
 }
@@ -113,7 +114,7 @@ func (t *codexTurn) run(prompt string) int {
 		return 1
 	}
 	if t.args.lastOutput != "" {
-		if err := os.WriteFile(t.abs(t.args.lastOutput), []byte(t.said), 0o600); err != nil {
+		if err := os.WriteFile(t.abs(t.args.lastOutput), []byte(t.lastMessage), 0o600); err != nil {
 			fmt.Fprintln(t.stderr, "Failed to write last message file:", err)
 		}
 	}
@@ -227,7 +228,7 @@ func (t *codexTurn) close() {
 	item := *t.open
 	t.open = nil
 	if item.kind == itemMessage {
-		t.said = item.text
+		t.lastMessage = item.text
 	}
 	t.sink.itemCompleted(item)
 }

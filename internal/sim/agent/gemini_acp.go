@@ -303,7 +303,8 @@ func (s *acpServer) session(in acpLine) *acpSession {
 	return session
 }
 
-// choose changes the mode or the model of a session. If SIM_ACP contains "options", only the method for options exists.
+// choose changes the mode or the model of a session. If SIM_ACP contains "options", the agent supports only the method
+// session/set_config_option for this. Otherwise it supports only the methods for modes and models.
 func (s *acpServer) choose(in acpLine) {
 	options := s.acpHas("options") != ""
 	switch {

@@ -170,8 +170,8 @@ func (t *geminiTurn) say(print func(string), chunks []string, delay time.Duratio
 	return nil
 }
 
-// unsaid simulates an answer whose stream ends without a finish reason. Gemini retries once and then fails. It counts
-// no tokens for the answer.
+// unsaid simulates an answer whose stream ends without a finish reason. Like the real Gemini, the agent retries once
+// and then fails, and counts no tokens for the answer.
 func (t *geminiTurn) unsaid(st script.End) error {
 	if st.Reason != script.EndUnsaid {
 		return nil

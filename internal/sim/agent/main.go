@@ -35,8 +35,8 @@ type Program struct {
 	Stdout, Stderr io.Writer
 	Signals        <-chan os.Signal
 
-	// The agent calls IgnoreTerm when its script requests that SIGTERM is ignored. If IgnoreTerm is nil, the agent
-	// ignores the signal in its own process.
+	// The agent calls IgnoreTerm when its script contains the directive ignore-term. If IgnoreTerm is nil, the agent
+	// makes its process ignore SIGTERM.
 	IgnoreTerm func()
 	// Shell runs a shell command of a tool until the command ends or ctx is done. If Shell is nil, the agent uses a
 	// shell on this machine.

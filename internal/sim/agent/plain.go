@@ -31,7 +31,7 @@ type PlainLine struct {
 	Allow bool   `json:"allow,omitempty"`
 }
 
-// plainAgent is the scripted agent with the protocol of PlainLine.
+// plainAgent is a scripted agent that speaks the protocol of PlainLine.
 type plainAgent struct {
 	*process
 	cancel  context.CancelCauseFunc // cancels the running turn; nil if none runs

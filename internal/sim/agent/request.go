@@ -21,7 +21,7 @@ func fieldsOf(st script.Request) []byte {
 	return bytes.TrimSpace(params[1 : len(params)-1])
 }
 
-// withFields returns a JSON object with the keys and values in kv and the fields of a request.
+// withFields returns a JSON object with the names and values in kv, followed by the fields of the request st.
 func withFields(st script.Request, kv ...any) json.RawMessage {
 	own, fields := obj(kv...), fieldsOf(st)
 	if len(fields) == 0 {

@@ -20,9 +20,9 @@ type toolRun struct {
 // have the output open.
 const toolDrain = 500 * time.Millisecond
 
-// signalPatience is how long runTool waits after a signal has ended a command. When a runner ends an agent, it signals
-// both the agent and the agent's commands. During the wait, the scripted agent handles its own signal. Like a real
-// agent, it then ends without the result of the command.
+// signalPatience is how long runTool waits after a signal has ended a command. When a runner ends an agent, it sends
+// the signal to the agent and to the agent's commands. The wait gives the agent time to handle its own signal. The
+// agent then ends without the result of the command, like a real agent.
 const signalPatience = time.Second
 
 // runTool runs a shell command in a separate process session, like the real agents. If ctx is done, runTool calls kill

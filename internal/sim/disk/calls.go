@@ -164,7 +164,7 @@ func simRemove(path *C.char, syncDir C.int, ours *C.int) C.int {
 	now, _, err := d.find(name)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return 0 // vfs.c then makes the system call itself, and SQLite gets the error of this call
+		return 0 // vfs.c makes the system call itself, which returns the error for SQLite
 	case err != nil:
 		return C.int(syscall.EIO)
 	}
@@ -183,7 +183,7 @@ func simNow() C.sqlite3_int64 { return C.sqlite3_int64(time.Now().UnixMilli()) }
 
 // transfer contains the data that a call reads or writes.
 type transfer struct {
-	by   any // file descriptor through which the process makes the call
+	by   any // the *handle or *os.File with which the program makes the call
 	data []byte
 	done int // number of bytes written
 }
@@ -248,7 +248,7 @@ func (d *Disk) decide(c *Call, now *life, f *file) (fault Fault, dead bool) {
 	return fault, false
 }
 
-// effect performs the whole call, without a fault. The caller holds mu.
+// effect performs the whole call as if there was no fault. The caller holds mu.
 func (d *Disk) effect(c Call, f *file, w *transfer) {
 	switch c.Op {
 	case Open:
@@ -297,7 +297,7 @@ func (d *Disk) tear(c Call, f *file, w *transfer, how Crash) {
 		// This sync has no effect. If the power fails, losePower writes random parts of the changes to the medium.
 	case d.random.IntN(2) == 0:
 		d.effect(c, f, w)
-		w.done = 0 // the process has crashed, so it gets no result
+		w.done = 0 // the program has crashed, so the call must return no result
 	}
 }
 

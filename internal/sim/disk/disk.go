@@ -45,7 +45,7 @@ type Call struct {
 	Number int    // sequence number; calls that read are not counted
 	Offset int64
 	Size   int
-	Grows  bool // the file needs more space on the medium
+	Grows  bool // the file needs more space on the medium than before
 }
 
 // Fault defines how a call fails. The zero value means that the call succeeds.
@@ -53,7 +53,7 @@ type Fault struct {
 	Delay time.Duration // a pause before the call
 	Crash Crash         // the process crashes during the call; a part of the call may take effect
 	Err   syscall.Errno // the call fails with EIO or ENOSPC
-	Evict bool          // after this failed sync, programs read the old content of unsynced pages from the medium
+	Evict bool          // the sync fails, and programs then read the old content of the unsynced pages from the medium
 	Lie   bool          // a sync reports success, but does nothing
 }
 
@@ -223,7 +223,7 @@ func (d *Disk) allNames() []string {
 	return slices.Compact(all)
 }
 
-// Restart begins the next life after a crash, with the files that have survived.
+// Restart ends a crash. The disk then contains the files that have survived.
 func (d *Disk) Restart() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -277,9 +277,9 @@ func (d *Disk) Sync(f *os.File) error {
 	return f.Sync()
 }
 
-// noteWrites records that the program has written the whole file. The program may have written with f instead of
-// SQLite, and the Disk does not see such writes. If f is read-only, noteWrites does nothing. If SQLite does not have
-// the file open, find has already read the current content into known.cache.
+// noteWrites handles a file that the program may have written with f. The Disk sees only the writes of SQLite. So
+// noteWrites records a write of the whole file, unless f is read-only. If SQLite does not have the file open,
+// known.cache already contains the current content, because find has read it.
 func (d *Disk) noteWrites(f *os.File, known *file) error {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	if err != nil || flags&unix.O_ACCMODE == unix.O_RDONLY {
@@ -298,7 +298,7 @@ func (d *Disk) noteWrites(f *os.File, known *file) error {
 	return err
 }
 
-// find returns the life since the last crash, and the file with this name. If name is empty, there is no file.
+// find returns the current life, and the file with this name. If name is empty, the returned file is nil.
 func (d *Disk) find(name string) (*life, *file, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -15,9 +15,9 @@ const pageSize = 4096
 const sectorSize = 512
 
 type file struct {
-	cache   []byte           // content as programs read it
+	cache   []byte           // content that programs read; includes the changes in pending
 	durable []byte           // content on the medium
-	pending []change         // changes that are not synced; each of them may already have reached the medium
+	pending []change         // changes since the last sync; some of them may already be on the medium
 	lost    map[int64]bool   // pages that a failed sync did not write; the kernel does not retry
 	handles map[*handle]bool // open handles
 
@@ -39,7 +39,7 @@ func newFile() *file {
 	return &file{lost: map[int64]bool{}, handles: map[*handle]bool{}, reported: map[any]int{}}
 }
 
-// descriptor registers a file descriptor, so that the descriptor reports only later failures.
+// descriptor registers a file descriptor. The descriptor does not report failures from before its registration.
 func (f *file) descriptor(by any) {
 	if _, known := f.reported[by]; !known {
 		f.reported[by] = f.failures
@@ -56,7 +56,7 @@ func (f *file) unreportedFailure(by any) syscall.Errno {
 	return f.failure
 }
 
-// durableFile returns a file that is completely on the medium.
+// durableFile returns a file whose whole content is on the medium.
 func durableFile(content []byte) *file {
 	f := newFile()
 	f.cache, f.durable = content, slices.Clone(content)
@@ -80,8 +80,8 @@ func (c change) apply(content []byte) []byte {
 	return append(content, rest...)
 }
 
-// change changes the content that programs read. The next sync writes the change to the medium. If the change touches a
-// page that a failed sync did not write, the next sync writes the whole page.
+// change applies c to the content that programs read, and records c for the next sync. If c touches a page that a
+// failed sync did not write, the next sync writes the whole page.
 func (f *file) change(c change) {
 	f.cache = c.apply(f.cache)
 	if c.truncate {
@@ -110,14 +110,14 @@ func (f *file) replace(content []byte) {
 	f.change(change{data: content})
 }
 
-// rewrite records a write of the whole content, even if nothing has changed. The caller must not change the content
-// afterwards.
+// rewrite records that a program has written the whole file, even if the content is the same as before. The caller must
+// not change the slice content afterwards.
 func (f *file) rewrite(content []byte) {
 	f.change(change{data: content})
 	clear(f.lost)
 }
 
-// rewriteCache is like rewrite, with the content that programs currently read.
+// rewriteCache is like rewrite, but the content is f.cache.
 func (f *file) rewriteCache() {
 	if last := len(f.pending) - 1; last >= 0 && f.pending[last].writes(len(f.cache)) {
 		f.rewrite(f.pending[last].data)

@@ -33,8 +33,8 @@ const (
 	// fewTries at the earliest, so that a single slow run of the short text does not hide a quadratic parser. It rejects
 	// a parser only after manyTries.
 	fewTries, manyTries = 3, 10
-	// Linear accepts every parser that is faster than this for the longer text. Even if such a parser is quadratic, it
-	// parses a megabyte within a second.
+	// Linear accepts every parser that handles the long text in less than fastEnough. Even a quadratic parser of this
+	// speed parses a megabyte within a second.
 	fastEnough = 20 * time.Millisecond
 )
 

@@ -180,9 +180,9 @@ func growingLines(size int) string {
 	return b.String()
 }
 
-// Lines returns a function that generates texts for Linear. It takes one line of each kind from the recordings, and
-// makes two texts of the line. The first text repeats the line unchanged. The second text repeats the line with another
-// ID in each copy.
+// Lines returns a function that generates texts for Linear. From the recordings, it takes one line of each kind. For
+// each of these lines, the function generates two texts. The first text repeats the line unchanged. In the second text,
+// each repetition of the line has a different ID.
 func Lines(recordings [][]byte) func(size int) map[string]string {
 	kinds := map[string]string{}
 	for _, recording := range recordings {

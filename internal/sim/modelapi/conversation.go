@@ -16,7 +16,7 @@ type conversation struct {
 	earlier  []string // the user's earlier prompts
 	prompt   string
 	position int // number of tool results since the newest prompt
-	items    int // number of messages up to the newest prompt; distinguishes prompts with the same text
+	items    int // number of messages up to the newest prompt; differs between prompts with the same text
 	tools    []string
 	spaces   map[string]string // namespaces of OpenAI's tools, by tool; tools without a namespace are missing
 	free     []string          // OpenAI's tools that expect a text instead of a JSON object

@@ -102,7 +102,7 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, model string, 
 		return
 	}
 	out := &geminiWire{c: c, w: w, model: model, id: newID(""), counted: defaultUsage()}
-	if in.Config.MIME == "application/json" { // the CLI itself asks something outside of the conversation
+	if in.Config.MIME == "application/json" { // a decision for the CLI itself, not an answer to the user
 		rec.API = Other
 		s.record(rec)
 		end(out.decide())

@@ -66,17 +66,17 @@ func (s *Server) play(ctx context.Context, c conversation, w wire) error {
 		case script.RetryText:
 			err = s.retryText(ctx, c, i, st, steps[i+1:], w)
 		case script.Drop:
-			if !s.wearsOff(c.key(i), st.Times) {
+			if !s.reachedLimit(c.key(i), st.Times) {
 				err = drop(c, w)
 			}
 		case script.End:
-			if !s.wearsOff(c.key(i), st.Times) {
+			if !s.reachedLimit(c.key(i), st.Times) {
 				reason = st.Reason
 			}
 		case script.Crash:
 			err = errCut
 		case script.APIError:
-			if !s.wearsOff(c.key(i), st.Times) {
+			if !s.reachedLimit(c.key(i), st.Times) {
 				return w.fail(st)
 			}
 		}
@@ -111,8 +111,8 @@ func call(c conversation, st script.Call, w wire) error {
 	return w.text("script: the request offers no tool " + st.Tool)
 }
 
-// drop breaks the connection after some text. If the response is not a stream, drop sends the whole text. After a
-// broken stream, agents repeat the request without a stream, and the repeated request must succeed.
+// drop sends some text, and then breaks the connection if the response is a stream. After a broken stream, agents
+// repeat the request without a stream. This repeated request must succeed, so drop does not break its connection.
 func drop(c conversation, w wire) error {
 	if !w.began() || !c.stream {
 		if err := stream(context.Background(), script.Generated(3, 0), 0, w.text); err != nil {
@@ -125,11 +125,12 @@ func drop(c conversation, w wire) error {
 	return errCut
 }
 
-// retryText sends text and breaks the connection, but only once. The agent's second request gets the remaining steps of
-// the script. If no step remains, the second request gets the same text again.
+// retryText sends text and breaks the connection. The agent then repeats the request. In response to the repeated
+// request, the server performs the remaining steps of the script. If no remaining step sends text, retryText sends its
+// text again.
 func (s *Server) retryText(ctx context.Context, c conversation, i int, st script.RetryText, rest []script.Step,
 	w wire) error {
-	if c.stream && !s.wearsOff(c.key(i), 1) {
+	if c.stream && !s.reachedLimit(c.key(i), 1) {
 		if err := stream(ctx, st.Chunks, st.Delay, w.text); err != nil {
 			return err
 		}

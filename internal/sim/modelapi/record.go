@@ -24,7 +24,7 @@ type Request struct {
 	Model        string
 	Session      string   // the CLI's ID for its session, if the request contains it
 	Prompt       string   // the user's newest prompt, without additions of the CLI
-	Position     int      // number of tool results after the newest prompt
+	Position     int      // number of tool results that follow the newest prompt
 	System       string   // system prompt or instructions
 	Effort       string   // reasoning effort, if the request sets it
 	Tools        []string // names of the tools that the CLI offers to the model
@@ -83,9 +83,9 @@ func (s *Server) record(r Request) {
 	s.arrived = make(chan struct{})
 }
 
-// wearsOff returns true if the server has already performed a step as often as the limit allows. Otherwise it counts
-// one more performance and returns false. A limit of 0 means no limit.
-func (s *Server) wearsOff(key string, limit int) bool {
+// reachedLimit reports whether the server has already performed a step as often as the limit allows. If not,
+// reachedLimit counts one more time. A limit of 0 means no limit.
+func (s *Server) reachedLimit(key string, limit int) bool {
 	if limit == 0 {
 		return false
 	}

@@ -14,13 +14,13 @@ type directive struct {
 	kind kind
 	args []string          // values that have no name
 	opts map[string]string // values that have a name
-	seen map[string]bool   // names that kind.make has read; step rejects all other names in opts
+	seen map[string]bool   // names that kind.make has read; any other name in opts is an error
 	err  error
 }
 
 // kind describes all directives with the same name.
 type kind struct {
-	bare string // name of the value that needs no name: "cmd" if [[tool "ls"]] means [[tool cmd="ls"]]
+	bare string // name that a directive may omit: with the name "cmd", [[tool "ls"]] means [[tool cmd="ls"]]
 	make func(*directive) Step
 }
 
@@ -242,7 +242,7 @@ func (d *directive) chunks() ([]string, time.Duration) {
 	delay := d.duration("delay", 0)
 	n, size := d.number("n", 0, 1e6), d.number("size", 0, 1e6)
 	chunk := d.number("chunk", defaultChunk, 1e6)
-	text := d.text("text", "") + d.found()
+	text := d.text("text", "") + d.contents()
 	switch {
 	case n > 0 && text != "":
 		d.fail("give a text or n, not both")
@@ -267,8 +267,9 @@ func (d *directive) words() Step {
 	return Text{cut(text.String(), max(1, d.number("chunk", defaultChunk, most))), d.duration("delay", 0)}
 }
 
-// found returns the contents of the environment variable and of the file that the directive names.
-func (d *directive) found() string {
+// contents returns the value of the environment variable that the directive names with env, followed by the content of
+// the file that it names with file.
+func (d *directive) contents() string {
 	text := os.Getenv(d.text("env", ""))
 	if path := d.text("file", ""); path != "" {
 		data, err := os.ReadFile(path)

@@ -8,9 +8,9 @@
 //	[[text "key: " env=NAME file="/a"]]            with the contents of a variable and a file in the agent's environment
 //	[[words p7 n=200 from=10]]                     numbered words, p7w10 p7w11 and so on, same options as text
 //	[[think "…"]]                                  reasoning, same options as text
-//	[[tool cmd="echo hi" dir="/"]]                 run a shell command with the agent's shell tool; dir is for a model of Codex
+//	[[tool cmd="echo hi" dir="/"]]                 run a command with the agent's shell tool; only Codex uses dir
 //	[[write path="a.txt" text="…"]]                write a file with the agent's file tool
-//	[[tool cmd="echo hi" as=Bash]]                 like tool, but the model uses this tool name, offered or not
+//	[[tool cmd="echo hi" as=Bash]]                 like tool, but the model always uses this tool name
 //	[[call send_message args="{\"text\":\"x\"}"]]   call a tool of an MCP server; modelapi only
 //	[[ask cmd="touch x"]]                          a shell command that needs permission
 //	[[request Bash params="{\"command\":\"ls\"}"]]   a request for permission with these fields and no action
@@ -18,7 +18,7 @@
 //	[[question "Which?" secret=1 echo=1]]          a question that the user answers in words; Codex's app server only
 //	[[error 429 retry_after=1 times=2]]            the model's API fails; without times it always fails
 //	[[hang]] [[drop times=1]]                      endless silence; the connection breaks within a text
-//	[[end refusal times=1]]                        the model ends early; its reason is max-tokens, refusal or unsaid
+//	[[end refusal times=1]]                        the model ends early: max-tokens, refusal or unsaid (no reason)
 //	[[crash code=3]] [[silent]]                    the agent dies; the agent exits 0 without a result
 //	[[garbage bytes=64]] [[longline bytes=300000]] [[endlessline]]   output of a broken agent
 //	[[ignore-term]] [[hold-pipe for=60s]]          ignore SIGTERM; leave a process holding standard output

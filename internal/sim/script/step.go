@@ -37,8 +37,8 @@ type Write struct{ Path, Body string }
 // Call calls a tool of an MCP server. Args is a JSON object. Only real agents have such tools.
 type Call struct{ Tool, Args string }
 
-// Question asks the client a question in words. The agent then prints the length of the answer. With Echo, it prints
-// the answer itself in small pieces.
+// Question makes the agent ask the user a question. The user answers in words. The agent then prints the length of the
+// answer. If Echo is set, it prints the answer itself in small pieces.
 type Question struct {
 	Text         string
 	Secret, Echo bool

@@ -99,8 +99,8 @@ func (s *Server) tap(p *Person, m *message, data string) *Tap {
 	return t
 }
 
-// wireOrInaccessible returns the message of a button in the form that the bot gets. If the message was deleted, the
-// form contains only the ID and the date 0.
+// wireOrInaccessible returns the message of a button in the form that the bot gets. If the message was deleted, the bot
+// only gets the chat, the ID and the date 0.
 func (m *message) wireOrInaccessible() any {
 	if m.Deleted || m.Date.IsZero() {
 		return map[string]any{"chat": m.chat.wire(), "message_id": m.ID, "date": 0}

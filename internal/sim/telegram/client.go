@@ -11,7 +11,8 @@ import (
 // testing/synctest need this client, because synctest does not count a goroutine that waits for a socket as blocked.
 //
 // The client behaves as if it had a network connection. If the server drops a call, the client returns
-// io.ErrUnexpectedEOF. A cancelled context ends the call. An httptrace.ClientTrace gets WroteRequest.
+// io.ErrUnexpectedEOF. A cancelled context ends the call. The client calls GotConn and WroteRequest of an
+// httptrace.ClientTrace.
 func (s *Server) Client() *http.Client { return &http.Client{Transport: wire{s}} }
 
 type wire struct{ srv *Server }

@@ -25,8 +25,8 @@ type family int
 const (
 	foundByServer family = iota // ignored in messages of the bot, because Telegram finds such entities itself
 	splittable                  // is split where another entity begins or ends
-	continuous                  // must not overlap a continuous entity, or cross the edge of a quoting entity
-	quoting                     // may contain entities, but must not overlap a quoting entity
+	continuous                  // must not overlap another continuous entity, or the begin or end of a quoting entity
+	quoting                     // must not overlap another quoting entity
 	unknownFamily
 )
 

@@ -246,7 +246,7 @@ func (s *Server) knownFile(kind mediaKind, id string) (*Media, *Error) {
 	return s.addMedia(kind, f.file), nil
 }
 
-// inputMedia is a file of an album in a call.
+// inputMedia is an element of the parameter media of sendMediaGroup.
 type inputMedia struct {
 	Type     string          `json:"type"`
 	Media    string          `json:"media"`

@@ -57,7 +57,7 @@ func dropCrossing(list, quotes []Entity) []Entity {
 // span is the range of text that an open format covers. The zero value means that the format is not open.
 type span struct{ begin, end int }
 
-// splitter splits formats at the edges of other entities.
+// splitter splits splittable entities (formats such as bold) where other entities begin or end.
 type splitter struct {
 	rest []Entity // formats that the splitter has not handled yet, sorted
 	open map[string]*span

@@ -14,7 +14,8 @@ type ChatInfo struct {
 	Forum  bool
 }
 
-// Chats returns all chats, sorted by descending ID, so that private chats come first.
+// Chats returns all chats, sorted by descending ID. The private chats come first, because the IDs of groups are
+// negative.
 func (s *Server) Chats() []*Chat {
 	s.mu.Lock()
 	defer s.mu.Unlock()

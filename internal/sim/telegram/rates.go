@@ -18,7 +18,8 @@ type Limits struct {
 	Chat   Rate // limit for each private chat
 	Group  Rate // limit for each group, supergroup and forum
 	Global Rate // limit for all chats together
-	// Penalty is added to the wait for each call that the bot makes during the wait.
+	// If the bot makes calls while it should wait, the first of them extends the wait by Penalty, the second one by
+	// twice the Penalty, and so on.
 	Penalty time.Duration
 }
 
@@ -105,7 +106,7 @@ func (b *bucket) wait(now time.Time, n int, penalty time.Duration) time.Duration
 	if need <= 0 {
 		return 0
 	}
-	// The wait ends at a whole second, because retry_after has no fraction.
+	// Round up to whole seconds, because retry_after has no fraction.
 	b.shut = now.Add(time.Duration(math.Ceil(need.Seconds())) * time.Second)
 	return b.shut.Sub(now)
 }

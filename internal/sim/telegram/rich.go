@@ -58,7 +58,7 @@ func (r *rich) equal(other *rich) bool {
 	return r == other || r != nil && other != nil && string(r.raw) == string(other.raw)
 }
 
-// formatted returns all texts of the message without its structure, for searches.
+// formatted returns the message with a plain text for searches. This text contains the texts of all blocks.
 func (r *rich) formatted() formatted {
 	var b strings.Builder
 	plainBlocks(&b, r.blocks)

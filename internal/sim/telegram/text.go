@@ -147,8 +147,8 @@ func checkBounds(e Entity, moved, bytesAt []int) *Error {
 	return nil
 }
 
-// removed reports whether Telegram removes a character. It removes carriage returns, marks for lines and directions,
-// and combining lines that would break the layout of a chat.
+// removed reports whether Telegram removes a character. It removes carriage returns, separators of lines and
+// paragraphs, controls of the text direction, and combining lines that would break the layout of a chat.
 func removed(r rune) bool {
 	return r == '\r' || (r >= 0x2028 && r <= 0x202e) || r == 0x333 || r == 0x33f || r == 0x30a
 }

@@ -38,9 +38,9 @@ func BackUp(ctx context.Context, path, target string, schema Schema) (err error)
 	return nil
 }
 
-// checkpoint copies the log into the database file, except for changes that are newer than the snapshot of a reader. A
-// backup contains the changes in the log. If the log were lost later, a database file without these changes would be
-// older than its backup.
+// checkpoint copies the log into the database file, except for changes that are newer than the snapshot of a reader.
+// Every backup contains the changes in the log. After checkpoint, the database file also contains them, so a loss of
+// the log does not make the database older than its backup.
 func checkpoint(ctx context.Context, path string) error {
 	pool, err := openPool(path, Options{}.withDefaults(), url.Values{"mode": {string(readWrite)}}, 1)
 	if err != nil {
@@ -62,8 +62,8 @@ func SyncAndRename(draft, target string) error {
 	return errors.Join(err, SyncDir(filepath.Dir(target)))
 }
 
-// cleanCopy runs a statement in a copy of the database. The file then contains no trace of data that the statement
-// deletes.
+// cleanCopy runs a statement that deletes data in the copy of a database at path. Afterwards, the file at path contains
+// no trace of the deleted data.
 func cleanCopy(ctx context.Context, path, statement string) error {
 	if statement == "" {
 		return nil

@@ -12,7 +12,7 @@ import (
 type rowCache struct {
 	mu      sync.Mutex
 	count   uint64            // number of recorded changes
-	changes map[string]uint64 // number of the last change of a table, or of a row of a table
+	changes map[string]uint64 // number of the last change, by the name of a table, or by table and row; see cacheKey
 	rows    map[string]cachedRow
 }
 
@@ -32,7 +32,7 @@ func newRowCache() *rowCache {
 	return &rowCache{changes: map[string]uint64{}, rows: map[string]cachedRow{}}
 }
 
-// everyTable is the table name that stands for all tables. A rollback changes all of them.
+// everyTable is the table name that stands for all tables. A rollback invalidates the cached rows of all tables.
 const everyTable = "*"
 
 // allRows is the Source.Name that stands for all rows of the tables.

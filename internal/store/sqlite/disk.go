@@ -22,7 +22,7 @@ type disk struct {
 
 	mu     sync.Mutex
 	state  orchestrator.DiskState
-	epoch  context.Context // ends at the next change of the state
+	epoch  context.Context // is cancelled each time the disk gets another state
 	change context.CancelFunc
 }
 
@@ -101,7 +101,8 @@ func diskError(no syscall.Errno) error {
 func (db *DB) Disk() (orchestrator.DiskState, context.Context) { return db.writer.disk.current() }
 
 // RetryDisk checks whether the disk accepts a write. If so, it writes committed data again if the disk may have lost
-// it. The database then accepts writes again. After DiskFailed, writes continue to fail.
+// it. The database then accepts writes again. In the states DiskFailed and DiskDamaged, RetryDisk does not make the
+// database accept writes.
 func (db *DB) RetryDisk(ctx context.Context) error {
 	return explain(db.writer.retryDisk(ctx, db.dir))
 }

@@ -103,8 +103,8 @@ func (l *walLog) syncName() error {
 	return err
 }
 
-// openSuffix is the suffix of the marker file. The marker file exists while the log contains changes that are not in
-// the database. It contains the machine's boot ID.
+// openSuffix is the suffix of the marker file, which contains the machine's boot ID. The marker file exists while the
+// log contains changes that are not in the database.
 const openSuffix = "-open"
 
 // FileSuffixes returns the suffixes of all files of a database.
@@ -112,9 +112,9 @@ func FileSuffixes() []string { return []string{"", "-journal", "-wal", "-shm", o
 
 func (l *walLog) markPath() string { return strings.TrimSuffix(l.path, "-wal") + openSuffix }
 
-// mark creates the marker file and locks it, unless another process holds the lock. The marker shows the next start
-// that the log must exist: if the log is missing, it was lost. If both are missing, SQLite has copied the log into the
-// database.
+// mark creates the marker file and locks it, unless another process holds the lock. If the next start of ductor finds
+// the marker but no log, the log was lost. If it finds neither, SQLite has copied the log into the database and deleted
+// it.
 func (l *walLog) mark() {
 	if l.marker = openMark(l.markPath(), os.O_RDWR|os.O_CREATE, syscall.LOCK_EX); l.marker != nil {
 		_ = l.marker.Truncate(0)

@@ -49,7 +49,7 @@ func checkLeftLog(path string) error {
 		return ErrLogLost
 	}
 	if len(boot) == 0 || string(boot) != bootID() {
-		return nil // after a restart of the machine, a loss of unflushed writes is normal
+		return nil // the machine has restarted, and the log may lack unflushed writes; this is no damage
 	}
 	return readUnlessOpen(path, func() error {
 		shm, err := os.Open(path + "-shm")

@@ -35,7 +35,7 @@ func (r *reader) releaseMemory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The SELECT makes SQLite parse the schema.
+	// The SELECT makes SQLite parse the schema now, so that the next query does not wait for this.
 	_, err = conn.ExecContext(ctx, "SELECT 1 FROM sqlite_schema; PRAGMA shrink_memory")
 	return errors.Join(err, conn.Close())
 }

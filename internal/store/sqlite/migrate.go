@@ -132,8 +132,8 @@ func integrityError(finding string) error {
 	return fmt.Errorf("%w: %s. %s", ErrCorrupt, words, restoreAdvice)
 }
 
-// damagedError adds ErrCorrupt and advice to an error that indicates damage. One such error is SQLITE_ERROR without
-// another cause: the first query returns it if SQLite cannot read the schema.
+// damagedError adds ErrCorrupt and advice to an error that indicates damage. An SQLITE_ERROR counts as damage, too,
+// because the first query returns it if SQLite cannot read the schema.
 func damagedError(err error) error {
 	var e sqlite3.Error
 	if causeOf(err) != ErrCorrupt && (!errors.As(err, &e) || e.Code != sqlite3.ErrError) {

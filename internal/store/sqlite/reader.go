@@ -18,7 +18,7 @@ import (
 type reader struct {
 	pool    *sql.DB
 	size    int    // maximum number of connections
-	release func() // undoes markOpen
+	release func() // the function that markOpen returned
 
 	mu    sync.Mutex
 	stmts map[string]*sql.Stmt
@@ -97,8 +97,8 @@ func Many[T any](
 	return all, db.explain(err)
 }
 
-// explain adds the matching exported error to the error of a read. If the file is damaged, explain makes all later
-// writes fail.
+// explain adds the exported error that describes the cause to the error of a read. For example, it adds ErrCorrupt if
+// the file is damaged. All later writes then fail.
 func (db *DB) explain(err error) error {
 	err = explain(err)
 	if db.writer != nil && errors.Is(err, ErrCorrupt) {
@@ -107,8 +107,8 @@ func (db *DB) explain(err error) error {
 	return err
 }
 
-// CheckPages checks the whole database for damage, and compares indexes with their tables. This takes long for a large
-// database.
+// CheckPages checks the whole database for damage, and compares indexes with their tables. The check of a large
+// database takes a long time.
 func (db *DB) CheckPages(ctx context.Context) error {
 	conn, err := db.reader.pool.Conn(ctx)
 	if err != nil {
@@ -134,7 +134,7 @@ type unreadable struct{ tables sync.Map }
 // tablePattern matches the table that a query reads or updates. Its group is the name of the table.
 var tablePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(?:FROM|UPDATE) (\w+)`) })
 
-// recorder returns a function that adds the table of the query to the set.
+// recorder returns a function that adds the table of the query to u.tables.
 func (u *unreadable) recorder(query string) func() {
 	return func() {
 		if m := tablePattern().FindStringSubmatch(query); m != nil {

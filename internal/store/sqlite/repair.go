@@ -57,7 +57,8 @@ func (db *DB) CopyRows(ctx context.Context, path string) (bool, error) {
 }
 
 // Patterns for the lines that an integrity check prints. harmlessLine matches lines that report no damage of a table.
-// indexLine matches lines about an index or about a page, whose damage may be in an index only.
+// indexLine matches lines that may report damage of an index only. Some of these lines name a page, which is the group
+// of the pattern.
 var (
 	harmlessLine = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^(ok|\*\*\* in database old \*\*\*|Freelist: .*|Page \d+: never used)?$`)
@@ -80,7 +81,7 @@ func hasAllRows(t *Tx) bool {
 	if err != nil || failed != nil {
 		return false
 	}
-	indexDamaged := false // an earlier line reports damage in an index, which explains later lines that name no page
+	indexDamaged := false // set after damage in an index, to which later lines without a page belong
 	for line := range strings.SplitSeq(strings.Join(found, "\n"), "\n") {
 		if harmlessLine().MatchString(line) {
 			continue

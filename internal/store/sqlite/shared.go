@@ -123,7 +123,8 @@ func (w *writer) begin(t *Tx) error {
 	return nil
 }
 
-// rollBack rolls the transaction back. The next call of begin applies the shared writes again.
+// rollBack rolls the transaction back, including the shared writes in it. The next call of begin applies the shared
+// writes again.
 func (w *writer) rollBack(t *Tx) error {
 	w.shared.open.Store(false)
 	w.cache.invalidate(everyTable, "")

@@ -41,8 +41,8 @@ type Options struct {
 	Readers     int                  // number of read connections; 3 if 0
 	BusyTimeout time.Duration        // how long a write waits for another process; 5 s if 0
 	Sync        func(*os.File) error // flushes a file or directory; fdatasync if nil
-	// Close calls LeftOpen if it must leave the connections open; see Close. The argument is a function that closes the
-	// connections later. LeftOpen may be nil if the process exits after Close.
+	// If Close cannot close the connections, it calls LeftOpen with a function that closes them later. The comment of
+	// Close describes these cases. LeftOpen may be nil if the process exits after Close.
 	LeftOpen func(func() error)
 	// MaxCheckOnOpen is the size in bytes up to which Open checks the whole file; 16 MB if 0. For a larger file, call
 	// CheckPages.
@@ -141,7 +141,7 @@ func OpenReadOnly(ctx context.Context, path string, schema Schema, opts Options)
 	}
 	info, err := os.Stat(path)
 	if err == nil && info.Size() == 0 && checkNoLog(path) == nil {
-		err = fs.ErrNotExist // a killed first start leaves an empty file
+		err = fs.ErrNotExist // a process that was killed while it created the database leaves an empty file
 	}
 	if err == nil {
 		err = checkHeader(path, info.Size())
@@ -170,8 +170,8 @@ func (db *DB) Close() error {
 		err := db.writer.finish()
 		if db.writer != nil && db.writer.disk.writeError() != nil {
 			if errors.Is(db.writer.disk.writeError(), ErrDisk) {
-				// The log may lack writes, but ductor has reported none of them as done. So remove the marker: the next
-				// Open must not report a lost log.
+				// The log may lack writes, but ductor has not reported any of these writes as done. So remove the
+				// marker: the next Open must not report a lost log.
 				db.writer.log.unmark()
 			}
 			db.leftOpen(db.release)
@@ -183,7 +183,8 @@ func (db *DB) Close() error {
 	return db.closeErr
 }
 
-// release closes all connections. The writer must be the last one, because it copies the log into the file.
+// release closes all connections. The writer's connection must be the last one: when SQLite closes it, SQLite copies
+// the log into the database file.
 func (db *DB) release() error { return errors.Join(db.reader.close(), db.writer.close()) }
 
 func openPool(path string, opts Options, settings url.Values, size int) (*sql.DB, error) {

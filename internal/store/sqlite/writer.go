@@ -128,7 +128,8 @@ func (w *writer) openLog(ctx context.Context) error {
 			w.log.unmark() // remove the marker of a dead process
 			return nil
 		}
-		w.log.committed.Add(1) // the next flush must include the old log, which may not be on the disk
+		// The old log may not be on the disk. Count it as a commit, so that the next flush includes it.
+		w.log.committed.Add(1)
 		if err := w.disk.record(err); !errors.Is(err, ErrDiskFull) {
 			return err
 		}
@@ -279,7 +280,7 @@ func (w *writer) close() error {
 	errs = append(errs, w.conn.Close(), w.pool.Close())
 	if w.log != nil {
 		errs = append(errs, w.log.close())
-		w.log.unmark() // SQLite has copied the log into the database and deleted it
+		w.log.unmark() // SQLite has copied the log into the database, and has deleted the log
 	}
 	return errors.Join(errs...)
 }

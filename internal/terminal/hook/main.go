@@ -71,7 +71,7 @@ func runFormer(words []string, payload string) {
 	cmd := exec.Command(words[0], append(slices.Clone(words[1:]), payload)...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if cmd.Start() == nil {
-		_ = cmd.Process.Release() // runFormer ignores the exit code
+		_ = cmd.Process.Release() // free the resources without waiting for the program
 	}
 }
 
@@ -102,7 +102,7 @@ func (p Process) send(state string, m Message) json.RawMessage {
 type outcome int
 
 const (
-	noPromise outcome = iota // ductor does not run, or did not promise an answer
+	noPromise outcome = iota // ductor does not run, or sent no first reply
 	lost                     // ductor promised an answer, but exited before it sent the answer
 	answered                 // ductor has sent its final answer, which may be empty
 )
@@ -115,7 +115,7 @@ func (p Process) sendOnce(state string, m Message) (json.RawMessage, outcome) {
 	defer conn.Close()
 	raw, err := json.Marshal(m)
 	if err != nil {
-		return nil, answered // do not retry, because the CLI's event is not JSON
+		return nil, answered // the CLI's event is not JSON, so a retry would fail, too
 	}
 	err = conn.SetDeadline(time.Now().Add(p.ReplyWait))
 	if err == nil {

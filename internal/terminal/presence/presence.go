@@ -17,10 +17,10 @@ import (
 	"ductor/internal/rooted"
 )
 
-// Choice is the user's setting.
+// Choice is the user's setting, which defines whether the user counts as away.
 type Choice string
 
-// The choices. With Auto, the default, logind decides.
+// Choice values. Auto is the default: logind decides whether the user is away.
 const (
 	Auto Choice = "auto"
 	Away Choice = "on"

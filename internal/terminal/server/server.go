@@ -50,9 +50,9 @@ type Session struct {
 
 // Chat is the owner's private chat.
 type Chat interface {
-	// Report sends a Markdown text. If the session has an ID, the message has a button that continues the session in
-	// the chat.
-	Report(ctx context.Context, of Session, text string) error
+	// Report sends a Markdown text about a session. If session.ID is not empty, the message has a button that continues
+	// the session in the chat.
+	Report(ctx context.Context, session Session, text string) error
 }
 
 // Server receives events from terminals.

@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// Inbox runs functions one at a time, in the order of their arrival. It passes its owner to them.
+// Inbox runs functions one at a time, in the order of their arrival. It passes the owner of the Inbox to each function.
 //
 // The caller of Handle waits until its function has run. If the inbox is empty, the caller runs the function itself,
 // which is faster than another goroutine. If more functions arrive in the meantime, a new goroutine runs them and then
 // ends.
 type Inbox[T any] struct {
 	owner  *T
-	joined *Inbox[T] // the inbox passed to Join, or nil; only functions in this inbox access it
+	joined *Inbox[T] // the argument of Join, or nil; only the functions in messages may access this field
 
 	mu       sync.Mutex // guards messages only; not held while a function runs
 	messages []message  // messages[0] is being handled
@@ -42,7 +42,7 @@ func (in *Inbox[T]) Handle(f func(owner *T)) {
 	}
 }
 
-// Join makes the inbox pass all later functions to another one. Only functions in this inbox may call Join.
+// Join makes the inbox pass all later functions to another inbox. Only a function that this inbox runs may call Join.
 func (in *Inbox[T]) Join(other *Inbox[T]) { in.joined = other }
 
 func (in *Inbox[T]) handle(f func()) {
@@ -72,7 +72,7 @@ func (in *Inbox[T]) serve(m message) {
 	}
 }
 
-// next removes the first message when its function has run. It returns the next message, or false after the last one.
+// next removes the first message, whose function has run. It returns the next message, or false if the inbox is empty.
 func (in *Inbox[T]) next() (message, bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -1,12 +1,13 @@
-// Command defects tests the ordeal itself. It activates planted bugs of ductor, one after another, and plays scenarios
-// with package simulated until the judge finds the bug. It prints the seed and the rule that found the bug, and stores
-// both for docs/reliability.md. If no rule finds a bug, the ordeal has a gap.
+// Command defects checks that the tests in test/ordeal find bugs. It contains bugs that were added to ductor on purpose
+// (planted bugs). For each bug, the command runs ductor with this bug in random scenarios (see package simulated) until
+// package judge reports a violated rule. The command prints the seed of the scenario and the rule, and stores both for
+// docs/reliability.md. It fails if a bug violates no rule.
 //
 //	go run ./test/ordeal/defects [-seeds 500] [name…]
 //
-// Each bug is a patch. The command applies all patches, in the order of their numbers, to copies of ductor's files. An
-// overlay of the go command uses these copies, so the working tree does not change. The program contains all bugs at
-// the same time. Each bug calls package planted to find out whether it is active.
+// Each bug is a patch. The command applies all patches, in the order of their numbers, to copies of ductor's files. It
+// passes the copies to the go command as an overlay, so the working tree does not change. The program contains all bugs
+// at the same time, and package planted selects the active one.
 package main
 
 import (
@@ -93,19 +94,19 @@ func run(names []string) error {
 
 type hunt struct {
 	dir   string
-	sound found // cache of violatedWithoutBug: the rules that each seed violates although no bug is planted
+	sound found // results of violatedWithoutBug, which are expensive to compute
 }
 
 func (h *hunt) path(name string) string {
 	path, err := filepath.Abs(filepath.Join(h.dir, name))
 	if err != nil {
-		panic(err) // the working directory was deleted
+		panic(err) // Abs fails only if the working directory no longer exists
 	}
 	return path
 }
 
-// find plays seeds with a planted bug until it finds the bug: a seed violates a rule, and the same seed does not
-// violate the rule without the bug.
+// find runs the scenarios of many seeds with a planted bug. It stops at a scenario that violates a rule with the bug
+// and does not violate the rule without the bug.
 func (h *hunt) find(d *report.Defect) error {
 	d.Seeds = *seeds
 	for from := 1; from <= *seeds; {
@@ -128,8 +129,8 @@ func (h *hunt) find(d *report.Defect) error {
 	return nil
 }
 
-// confirmed plays a seed again, with and without the bug, because the result may differ slightly between two plays. It
-// returns the rules that the seed violates only with the bug.
+// confirmed runs the scenario of a seed again, with and without the bug, because two runs of a scenario may differ
+// slightly. It returns those of the given rules that the scenario violates with the bug and not without the bug.
 func (h *hunt) confirmed(defect string, seed int, rules []string) ([]string, error) {
 	sound, err := h.violatedWithoutBug(seed)
 	if err != nil {
@@ -143,11 +144,11 @@ func (h *hunt) confirmed(defect string, seed int, rules []string) ([]string, err
 	return slices.DeleteFunc(rules, func(r string) bool { return !slices.Contains(found[seed], r) }), err
 }
 
-// playsWithoutBug is how often violatedWithoutBug plays a seed. One play is not enough, because the result may differ
-// slightly between plays.
+// playsWithoutBug is how often violatedWithoutBug runs a scenario. A single run is not enough, because two runs of a
+// scenario may differ slightly.
 const playsWithoutBug = 3
 
-// violatedWithoutBug returns the rules that a seed violates without a planted bug.
+// violatedWithoutBug runs the scenario of a seed with no active bug, and returns the rules that ductor violated.
 func (h *hunt) violatedWithoutBug(seed int) ([]string, error) {
 	if rules, known := h.sound[seed]; known {
 		return rules, nil
@@ -258,7 +259,7 @@ func (h *hunt) apply(patch string, replace map[string]string) error {
 	return nil
 }
 
-// found contains the violated rules of each seed.
+// found maps a seed to the names of the rules that were violated in the seed's scenario.
 type found map[int][]string
 
 var (
@@ -266,8 +267,8 @@ var (
 	violationLine = regexp.MustCompile(`^ +([a-z]+)(?: \(p\d+\))?: `)
 )
 
-// play plays n seeds. If defect is empty, no bug is active. If stopEarly is true, play stops at the first seed that
-// violates a rule.
+// play runs the scenarios of n seeds, the first of which is the seed `from`. If defect is empty, no bug is active. If
+// stopEarly is true, play stops after the first scenario that violates a rule.
 func (h *hunt) play(defect string, from, n int, stopEarly bool) (found, error) {
 	cmd := exec.Command(h.path("world.test"), "-test.run", "^TestSeeds$", "-test.timeout", "0", "-jobs",
 		strconv.Itoa(*jobs),

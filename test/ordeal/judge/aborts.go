@@ -31,8 +31,8 @@ func effectsAfterAborts(f *facts) (all []Violation) {
 	return all
 }
 
-// endsAborted reports whether a reply to a prompt shows that the prompt's turn was aborted. A user may have sent the
-// prompt by editing a message. Then endsAborted ignores replies from before the edit, which belong to the old text.
+// endsAborted reports whether a reply of the bot shows that the turn of a prompt was aborted. If a user sent the prompt
+// by editing a message, a reply that showed an abort before the edit does not count: it was about the old text.
 func (f *facts) endsAborted(c Chat, token scenario.Token) bool {
 	s := f.sent[token]
 	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
@@ -44,8 +44,8 @@ func (f *facts) endsAborted(c Chat, token scenario.Token) bool {
 	})
 }
 
-// oldTextStops reports whether an abort of the old text was not complete when a user edited a message into a prompt.
-// The reply from after the edit then shows the abort of the old text.
+// oldTextStops reports whether a user aborted the old text of a message, and then edited the message into this prompt
+// before the abort was complete. After the edit, the bot may then still reply that the old text was aborted.
 func (f *facts) oldTextStops(c Chat, token scenario.Token) bool {
 	s := f.sent[token]
 	first := s // the original message
@@ -61,9 +61,9 @@ func (f *facts) oldTextStops(c Chat, token scenario.Token) bool {
 	})
 }
 
-// effectsAfter finds prompts that an agent got, and effects that happened, after the chat reported that an abort was
-// complete. The map answered contains the messages with which the bot reported the end of earlier aborts. Each message
-// belongs to only one abort, so effectsAfter ignores these messages and adds the message about this abort.
+// effectsAfter finds what still happened after the chat said "Stopped." to an abort: prompts that an agent got, and
+// effects. stop is the user's abort. answered contains the bot's messages that answer earlier aborts, because each
+// message answers only one. effectsAfter adds the message that answers stop.
 func (f *facts) effectsAfter(c Chat, stop Sent, answered map[telegram.MessageID]bool) (all []Violation) {
 	at, ok := f.saidStopped(c, stop, answered)
 	if !ok || f.reordered() {

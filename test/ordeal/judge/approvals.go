@@ -8,8 +8,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// unapprovedEffects finds effects that need permission and that no user has allowed. It also finds requests that were
-// decided twice.
+// unapprovedEffects finds effects that need permission and that no user has allowed. It also returns the violations
+// that repeatedDecisions finds.
 func unapprovedEffects(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		for _, e := range f.effects[token] {
@@ -53,7 +53,7 @@ func (f *facts) allowedBefore(token scenario.Token, e AgentEvent) bool {
 	})
 }
 
-// repeatedDecisions finds requests that were decided twice.
+// repeatedDecisions finds requests for permission that were decided more often than the prompt was allowed to run.
 func repeatedDecisions(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		decided := map[string]int{}

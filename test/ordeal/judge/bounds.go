@@ -12,9 +12,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// earlyCalls finds calls that ductor made too early. If Telegram answers a call with retry_after, ductor must wait this
-// long before the next call for the same chat. After a restart, ductor need not wait, because it does not know
-// retry_after.
+// earlyCalls finds calls that ductor made too early. After a response with retry_after, ductor must not make another
+// call for the same chat for retry_after seconds. A restart ends this wait, because ductor does not store retry_after.
 func earlyCalls(f *facts) (all []Violation) {
 	type silence struct{ from, until time.Time }
 	shut := map[telegram.ChatID]silence{}
@@ -68,15 +67,16 @@ func promptsOverBudget(f *facts) (all []Violation) {
 	return all
 }
 
-// startTime limits the time between the start of an agent and the moment at which the agent gets its prompt. ductor
-// checks the budget before it starts the agent.
+// startTime is the maximum time from ductor's check of the budget until the agent gets the prompt. In between, ductor
+// starts the agent.
 const startTime = 5 * time.Second
 
 // learnTime is how long ductor may need to learn the cost of a turn after the agent ended it.
 const learnTime = time.Second
 
-// lingerTime is how long a process may still run after the agent ended its turn, for example because a command works in
-// the background. It matters only if each turn has its own process: the turn then ends when the process ends.
+// lingerTime is how long an agent's process may run after the agent ended its turn, for example because a command works
+// in the background. It matters only if each turn has its own process: ductor then learns the cost when the process
+// ends.
 const lingerTime = 2 * time.Second
 
 // learns returns how long ductor may need to learn the cost of a turn of Claude. The other agents report no costs.
@@ -87,11 +87,10 @@ func (f *facts) learns() time.Duration {
 	return learnTime
 }
 
-// spentBefore adds the costs that ductor must have known when it started the turn of the i-th event. It considers only
-// turns that ended before this event. It leaves out the cost of a turn in these cases:
-//   - ductor may have learned of the end of that turn too late. If ductor was down at that time, it learns of the end
-//     at its next start.
-//   - A failure of the power or of the disk undid the record of that turn.
+// spentBefore returns the total cost of the turns that ended before event i, the start of a turn. It omits the costs
+// that ductor may not have known when it started this turn:
+//   - ductor may have learned too late that an earlier turn had ended, for example because ductor was down.
+//   - ductor lost its record of an earlier turn (see undone).
 func (f *facts) spentBefore(i int) (cents int) {
 	now, ready := f.Agents[i], f.readyForTurn(i)
 	for j, e := range f.Agents[:i] {
@@ -108,9 +107,8 @@ func (f *facts) spentBefore(i int) (cents int) {
 	return cents
 }
 
-// undone reports whether ductor lost the record that a turn started, or the record that the turn ended. Event j is the
-// end of the turn. ductor loses records when it stops. undone considers a stop only if ductor was running again at the
-// time now.
+// undone reports whether ductor lost the record of the start or of the end of a turn. Event j is the end of the turn.
+// Only stops count after which ductor was running again before the time `now`.
 func (f *facts) undone(j int, now time.Time) bool {
 	done, began := f.Agents[j], f.Agents[j].At
 	for _, e := range f.Agents[:j] {
@@ -123,8 +121,8 @@ func (f *facts) undone(j int, now time.Time) bool {
 	})
 }
 
-// readyForTurn returns the earliest time at which the turn of the i-th event can have started. At that time, the user
-// had sent the prompt, and the previous turn of the conversation had ended.
+// readyForTurn returns the earliest possible start of the turn of event i. This is the time at which the user sent the
+// prompt, or the time at which the previous turn of the conversation ended, whichever is later.
 func (f *facts) readyForTurn(i int) time.Time {
 	s := f.sent[f.Agents[i].Token]
 	ready := s.At
@@ -136,8 +134,8 @@ func (f *facts) readyForTurn(i int) time.Time {
 	return ready
 }
 
-// endOfTurn returns the time at which a turn ended, and false if the turn has not ended. At event i, the agent finished
-// a prompt of the turn. If more prompts joined the turn later, the turn ended when the agent had finished all of them.
+// endOfTurn returns the time at which a turn ended. It returns false if the turn has not ended. Event i is the end of a
+// prompt of the turn. If ductor added more prompts to the turn later, the turn ended with the last of these prompts.
 func (f *facts) endOfTurn(i int) (end time.Time, ended bool) {
 	in, end, ended := f.sent[f.Agents[i].Token].In, f.Agents[i].At, true
 	for _, e := range f.Agents[i+1:] {

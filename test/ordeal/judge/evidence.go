@@ -7,8 +7,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// Evidence contains everything that was observed in a scenario. The world collects it when all faults have ended and
-// all work is done. It can be stored as JSON.
+// Evidence contains everything that was observed in a scenario. Package simulated or package real, which runs the
+// scenario, collects the evidence when all faults have ended and all work is done. Evidence can be stored as JSON.
 type Evidence struct {
 	Scenario scenario.Scenario
 	Began    time.Time
@@ -96,18 +96,18 @@ type AgentEvent struct {
 	Run   string // ID of the process
 	Token scenario.Token
 	What  What
-	Name  string // name of an effect (Token.Effect); for Got and Done, the token or empty
+	Name  string // the effect's name, such as p17.3 (see scenario.Token.Effect); meaningless for Got and Done
 }
 
-// What is the kind of an AgentEvent.
+// What names the kind of an AgentEvent, for example "effect".
 type What string
 
-// Values of type What. All worlds record Effect. Some worlds do not record the other events.
+// Values of type What. Package simulated records all of these events. Package real does not record Allowed and Denied.
 const (
 	Got     What = "got"     // the agent got the prompt
-	Effect  What = "effect"  // the effect happened
-	Allowed What = "allowed" // a user allowed the agent to cause the effect
-	Denied  What = "denied"  // the agent was not allowed to cause the effect
+	Effect  What = "effect"  // the agent ran a command or wrote a file
+	Allowed What = "allowed" // the agent got the permission to run a command
+	Denied  What = "denied"  // the agent did not get the permission to run a command
 	Done    What = "done"    // the turn succeeded, and all its text was written
 )
 
@@ -120,7 +120,7 @@ type Stop struct {
 
 // Faults contains the times at which faults of the scenario took effect.
 type Faults struct {
-	Disk []DiskFailure // in order of time; nil if the world does not observe its disk
+	Disk []DiskFailure // in order of time; nil in package real, which does not observe these calls
 	Cuts []time.Time   // times at which connections to Telegram broke; a call may have been lost
 }
 
@@ -144,7 +144,7 @@ func (v Violation) String() string {
 	return v.Rule + " (" + string(v.Token) + "): " + v.Detail
 }
 
-// Rule is a promise of ductor that the judge checks.
+// Rule checks one promise of ductor.
 type Rule struct {
 	Name    string
 	Promise string // the promise as docs/reliability.md states it

@@ -12,16 +12,17 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// facts is the evidence, indexed so that rules can look it up.
+// facts contains the evidence about a scenario, and indexes of the evidence for the rules.
 type facts struct {
 	Evidence
 	prompts map[scenario.Token]scenario.Prompt
 	sent    map[scenario.Token]Sent // the first message of each prompt
-	tokens  []scenario.Token        // the prompts that were sent, in order
+	tokens  []scenario.Token        // tokens of the prompts that users sent, oldest first
 	effects map[scenario.Token][]AgentEvent
 	events  map[scenario.Token][]AgentEvent
 	jobs    map[scenario.Token]scenario.Schedule
-	// words caches the results of wordsOf. documents contains the same for each document that the bot sent.
+	// words caches the results of wordsOf. documents contains the words of answers in each document of the bot, in the
+	// format of wordsOf.
 	words     map[messageKey]map[scenario.Token][]int
 	documents []map[scenario.Token][]int
 }
@@ -31,7 +32,8 @@ type messageKey struct {
 	id   telegram.MessageID
 }
 
-// wordsOf returns the numbers of all words of answers in a message, by the token of the prompt.
+// wordsOf finds the words of answers in a message. It returns the numbers of the words for each prompt. For example, it
+// returns {p17: [3, 4]} for "p17w3 p17w4".
 func (f *facts) wordsOf(m telegram.Message) map[scenario.Token][]int {
 	key := messageKey{m.Chat, m.ID}
 	found, known := f.words[key]
@@ -137,8 +139,8 @@ func (f *facts) about(m telegram.Message, token scenario.Token) bool {
 	return mentions(m.Text, token)
 }
 
-// mentions reports whether a text contains a token, a word of the token's answer, or the name of one of its effects.
-// The token may be part of another text, because titles quote the beginning of a prompt.
+// mentions reports whether a text contains the token of a prompt, for example p17. A word of the prompt's answer
+// (p17w3) and the name of an effect (p17.1) contain the token, too.
 func mentions(text string, token scenario.Token) bool {
 	for at := 0; ; {
 		i := strings.Index(text[at:], string(token))

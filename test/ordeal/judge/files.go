@@ -52,7 +52,8 @@ func wrongFiles(f *facts) (all []Violation) {
 	return all
 }
 
-// written returns the path of the file that an act has written. It returns false for the effects of other acts.
+// written returns the path of the file that an agent wrote in the event e. It returns false if the agent did something
+// else in this event.
 func (f *facts) written(e AgentEvent) (path string, ok bool) {
 	_, number, _ := strings.Cut(e.Name, ".")
 	i, err := strconv.Atoi(number)

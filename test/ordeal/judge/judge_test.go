@@ -93,6 +93,25 @@ func (s *stage) presses(by scenario.Person, chat telegram.ChatID, id telegram.Me
 	s.Presses = append(s.Presses, p)
 }
 
+// cardOf adds a prompt and the card of its turn. The agent has got the prompt.
+func (s *stage) cardOf(token scenario.Token) telegram.MessageID {
+	s.says("owner", ownerChat, string(token))
+	s.agent(Got, token, "")
+	return s.shows(ownerChat, 0, "thinking…", "⏹ Stop")
+}
+
+// fails adds another prompt. Afterwards the card of the running turn shows that the turn failed.
+func (s *stage) fails(card telegram.MessageID, token scenario.Token) {
+	s.says("owner", ownerChat, string(token))
+	for i, m := range s.chat(ownerChat).History {
+		if m.ID == card {
+			m.Text, m.Keyboard = "⚠️ Claude ended unexpectedly.", [][]telegram.Button{{{Text: "🔁 Run again"}}}
+			m.Versions = append(m.Versions, telegram.Version{At: s.pass(), Text: m.Text, Keyboard: m.Keyboard})
+			s.chat(ownerChat).History[i] = m
+		}
+	}
+}
+
 func (s *stage) agent(what What, token scenario.Token, name string) {
 	s.Agents = append(s.Agents, AgentEvent{At: s.pass(), Agent: "claude", Token: token, What: what, Name: name})
 }

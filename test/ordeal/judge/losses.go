@@ -9,24 +9,25 @@ import (
 
 // This file determines which writes to the disk may have been lost in a power failure or because of a failing disk.
 
-// lazyWindow is how long an unflushed write may wait for the disk, with a margin.
+// lazyWindow is the maximum time between a write of ductor and the flush of the write to the disk, plus a margin. If
+// the power or the flush fails, ductor may lose all writes within this time.
 const lazyWindow = 3 * time.Second
 
-// sharedWindow is the maximum time from a write until its transaction ends, with a margin. An error of the disk in this
-// time undoes the write, because it undoes the whole transaction.
+// sharedWindow is the maximum time between a write and the end of the write's transaction, plus a margin. If the disk
+// reports an error in this time, SQLite undoes the whole transaction.
 const sharedWindow = 100 * time.Millisecond
 
-// letGo is the maximum time from an error of the disk until ductor ends, with a margin. In this time, ductor cannot
-// store anything.
-const letGo = 18 * time.Second
+// exitTime is the maximum time between an error of the disk and the end of ductor, plus a margin. In this time, ductor
+// cannot store anything.
+const exitTime = 18 * time.Second
 
-// slowWindow is how long an unflushed write may wait for a disk that fails or is slow, with a margin.
+// slowWindow replaces lazyWindow if the disk fails or is slow.
 const slowWindow = 2 * time.Minute
 
-// lostSince returns the start of the period whose writes may be lost because of a stop of ductor. It returns false if
-// no write is lost.
+// lostSince returns the time since which ductor may have lost its writes because of the stop s. It returns false if
+// ductor lost no write.
 func (f *facts) lostSince(s Stop) (since time.Time, lost bool) {
-	// When ductor starts, it flushes the writes that the previous process left. If that fails, they may be lost.
+	// When ductor starts, it flushes the writes of the previous process. If this flush fails, the writes may be lost.
 	if s.How == scenario.Power || f.diskFailedIn(s.At, s.Up, scenario.DiskFsync) {
 		return s.At.Add(-f.powerWindow(s)), true
 	}
@@ -34,7 +35,7 @@ func (f *facts) lostSince(s Stop) (since time.Time, lost bool) {
 	switch {
 	case !ok:
 		return time.Time{}, false
-	case failed.Fault == scenario.DiskFsync: // a failed flush also loses earlier writes
+	case failed.Fault == scenario.DiskFsync: // a failed flush may lose all writes since the previous flush
 		return failed.At.Add(-lazyWindow), true
 	}
 	return failed.At.Add(-sharedWindow), true
@@ -44,15 +45,15 @@ func (f *facts) lostSince(s Stop) (since time.Time, lost bool) {
 func (f *facts) failedBefore(s Stop) (DiskFailure, bool) {
 	for _, d := range f.Faults.Disk {
 		ends := d.Fault == scenario.DiskFsync || d.Fault == scenario.DiskEIO
-		if ends && !d.At.After(s.At) && s.At.Sub(d.At) < letGo {
+		if ends && !d.At.After(s.At) && s.At.Sub(d.At) < exitTime {
 			return d, true
 		}
 	}
 	return DiskFailure{}, false
 }
 
-// wasLost reports whether a stop undid the record of an event. The event happened at the time `at`. ductor may have
-// written the record with a delay of at most `late`.
+// wasLost reports whether ductor may have lost its record of an event because of the stop s. The event happened at the
+// time `at`. ductor wrote the record at most `late` after the event.
 func (f *facts) wasLost(s Stop, at time.Time, late time.Duration) bool {
 	since, lost := f.lostSince(s)
 	return lost && !at.Add(late).Before(since) && !at.After(s.At)
@@ -79,8 +80,8 @@ func (f *facts) powerWindow(s Stop) time.Duration {
 	return lazyWindow
 }
 
-// diskFailedIn reports whether the disk failed or was slow in a period. If the world cannot observe its disk, every
-// fault of the scenario may have happened in the period.
+// diskFailedIn reports whether the disk may have failed or been slow in a period. If Faults.Disk is nil, the times of
+// the faults are unknown. diskFailedIn then returns true if the scenario contains a fault of the disk.
 func (f *facts) diskFailedIn(from, to time.Time, faults ...scenario.DiskFault) bool {
 	isOne := func(fault scenario.DiskFault) bool { return len(faults) == 0 || slices.Contains(faults, fault) }
 	if f.Faults.Disk == nil {
@@ -94,14 +95,14 @@ func (f *facts) diskFailedIn(from, to time.Time, faults ...scenario.DiskFault) b
 	})
 }
 
-// tookBack reports whether ductor had already lost the record of an event at the time now. ductor loses records when it
-// stops. The prompt then waits again.
-func (f *facts) tookBack(e AgentEvent, now time.Time) bool {
-	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return !s.At.After(now) && f.wasLost(s, e.At, 0) })
+// tookBack reports whether ductor lost its record of an event of a prompt when it stopped. After such a loss, the prompt
+// is in the queue again.
+func (f *facts) tookBack(e AgentEvent) bool {
+	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return f.wasLost(s, e.At, 0) })
 }
 
-// lostBegin reports whether ductor lost the record of a run's start when it stopped. The run is the latest run of the
-// prompt before the stop.
+// lostBegin reports whether ductor may have lost the record that a prompt started to run, because of the stop s. If the
+// prompt started several times, lostBegin checks the latest start before s.
 func (f *facts) lostBegin(token scenario.Token, s Stop) bool {
 	var began time.Time
 	for _, e := range f.events[token] {

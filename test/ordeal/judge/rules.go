@@ -53,7 +53,7 @@ func listOf(found []string) (all []Violation) {
 	return all
 }
 
-// repeatedEffects finds effects that happened more often than their prompt may run.
+// repeatedEffects finds effects that happened more often than the prompt was allowed to run (see runs).
 func repeatedEffects(f *facts) (all []Violation) {
 	for _, token := range slices.Sorted(maps.Keys(f.effects)) {
 		count := map[string]int{}
@@ -110,9 +110,10 @@ func (f *facts) missed(s Sent) bool {
 // jobPatience is how long ductor may need to start a job that is due.
 const jobPatience = 3 * time.Minute
 
-// added returns the press of the button that added a job. It returns false if no such press exists. It also returns
-// false if a stop of ductor may have undone the press, or if a later press in the same conversation may have changed
-// the job.
+// added returns the press of the button that added a job. It returns false in these cases:
+//   - No user has added the job.
+//   - ductor may have lost the job when it stopped.
+//   - A user may have changed the job later, by pressing a button in the same conversation.
 func (f *facts) added(s Sent) (added Press, ok bool) {
 	for _, p := range f.Presses {
 		switch {
@@ -134,7 +135,7 @@ func (f *facts) vanished(s Sent) bool {
 	}
 	c, _ := f.chat(s.In)
 	heard := func(m telegram.Message) bool { return f.shows(m, s.Token) || isReason(m, s.Token) }
-	return !f.waits(c)[s.In] && len(f.replies(s)) == 0 && !refused(c, s) && !f.asked(c, s) &&
+	return !f.waits(c)[s.In] && len(f.replies(s)) == 0 && !f.refused(c, s) && !f.asked(c, s) &&
 		!slices.ContainsFunc(c.said(), heard)
 }
 
@@ -144,13 +145,17 @@ func isReason(m telegram.Message, token scenario.Token) bool {
 }
 
 // refused reports whether the chat shows that a message was rejected or failed. It checks only messages of the bot that
-// are not older than the user's message. Warnings about the disk do not count, because ductor does not drop the user's
-// message when it sends such a warning.
-func refused(c Chat, s Sent) bool {
+// are not older than the user's message. If ductor may have added the message to a running turn, the turn's card may be
+// older, and has to show its failure after the message came. Warnings about the disk do not count, because ductor does
+// not drop the user's message when it sends such a warning.
+func (f *facts) refused(c Chat, s Sent) bool {
 	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
 		warns := m.ReplyTo == 0 && strings.Contains(m.Text, "⚠️") &&
 			!says(m.Text, "updates.disk-full", "updates.disk-failed")
 		failed := warns || has(m, again()...)
+		if failed && f.joins(s.Token) && len(m.Versions) > 0 && !m.Versions[len(m.Versions)-1].At.Before(s.At) {
+			return c.place(m) == s.In
+		}
 		return c.place(m) == s.In && !m.Date.Before(s.At) && (failed ||
 			says(m.Text, "updates.queue-full", "updates.crowded", "updates.not-stored", "updates.not-fetched",
 				"updates.broke", "updates.gave-up", "approval.agent-gone", "updates.dropped"))
@@ -238,9 +243,10 @@ func misplacedWords(f *facts) (all []Violation) {
 	return all
 }
 
-// outdatedPrompts finds messages that a user edited while they waited, and whose old text ran nevertheless. If a user
-// asked to run a message again, the message may have been waiting for its second run at the time of the edit. In this
-// case, outdatedPrompts ignores runs before the edit.
+// outdatedPrompts checks messages that a user edited while they were in the queue. It finds messages whose old text
+// ran, and messages whose new text did not run. If a user had pressed a button to run a message again, the old text may
+// have run before the edit. The old text may also have run if ductor lost the record of the run: Telegram may deliver an
+// edit late, so ductor may have stopped in between.
 func outdatedPrompts(f *facts) (all []Violation) {
 	for _, s := range f.Sent {
 		if s.Old == "" || !f.tookEdit(s) {
@@ -248,7 +254,7 @@ func outdatedPrompts(f *facts) (all []Violation) {
 		}
 		waitsAgain := f.pressesOf(s.Old, again()...) > 0
 		if slices.ContainsFunc(f.events[s.Old], func(e AgentEvent) bool {
-			return !f.tookBack(e, s.At) && !(waitsAgain && e.At.Before(s.At))
+			return !f.tookBack(e) && !(waitsAgain && e.At.Before(s.At))
 		}) {
 			all = append(all, Violation{Token: s.Old, Detail: "ran, although it was changed while it waited"})
 		}
@@ -279,7 +285,8 @@ func (f *facts) tookEdit(s Sent) bool {
 	return false
 }
 
-// forbiddenUse finds messages to strangers, and effects of prompts from strangers and from users who may only read.
+// forbiddenUse finds messages and answers of the bot to strangers. It also finds prompts that an agent got although
+// their sender is a stranger or may only read.
 func forbiddenUse(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
 		if scenario.Person(c.Name) != scenario.Mallory {

@@ -9,7 +9,7 @@ import (
 
 // Stored contains facts from ductor's database, read when all work is done.
 type Stored struct {
-	Open map[telegram.ChatID]bool // chats with an open approval or question; nil if the world does not know them
+	Open map[telegram.ChatID]bool // chats with an open approval or question; nil if reading the database failed
 	Owed []string                 // keys of messages that ductor must still send or change
 	// Damage lists the findings of checks of the database.
 	Damage []string

@@ -13,9 +13,10 @@ import (
 )
 
 // words finds the words of answers in a text. The word p17w3 is number 3 in the answer to the prompt p17. For each
-// prompt, words returns the numbers in the order of the text. It ignores words in double brackets, which are quoted
-// from a prompt, and the latest answers on the screen of a session. It also ignores a word before an ellipsis, which may
-// be incomplete.
+// prompt, words returns the numbers in the order of the text. It ignores these words:
+//   - words in double brackets, which belong to a quoted prompt
+//   - words before an ellipsis, which may be incomplete
+//   - prompts and answers on the screen of a session (latestPattern)
 func words(text string) map[scenario.Token][]int {
 	all := map[scenario.Token][]int{}
 	text = directivePattern.ReplaceAllString(latestPattern.ReplaceAllString(text, " "), " ")
@@ -71,8 +72,8 @@ func (f *facts) numbers(c Chat, token scenario.Token) (numbers []int) {
 	return numbers
 }
 
-// whole removes the last number if the agent may have ended in the middle of it. For example, a 1 after 9 may be the
-// beginning of 10. The 1 may also be alone in a message that continues the one with the 9.
+// whole removes the last number if the agent may have ended before it had written all digits of the number. For
+// example, a 1 after a 9 may be the beginning of 10. The 9 and the 1 may be in different messages.
 func whole(numbers []int) []int {
 	last := len(numbers) - 1
 	if last > 0 && numbers[last] <= numbers[last-1] &&
@@ -82,9 +83,9 @@ func whole(numbers []int) []int {
 	return numbers
 }
 
-// sentAgain returns how often messages of an answer may be sent again. ductor sends a message again if it has no record
-// of the message. A power failure or a failed flush can lose the record. If the disk is full, ductor cannot store the
-// record before it restarts.
+// sentAgain returns how many stops of ductor may have made ductor send a message of an answer again. After a stop,
+// ductor does so if it has no record of the message: the stop lost the record, or ductor could not write the record
+// because the disk was full.
 func (f *facts) sentAgain(token scenario.Token) (n int) {
 	c, _ := f.chat(f.sent[token].In)
 	for _, s := range f.Stops {
@@ -99,8 +100,8 @@ func (f *facts) sentAgain(token scenario.Token) (n int) {
 	return n
 }
 
-// shownAgain returns how many presses of the button "Show again" may have repeated an answer. A press repeats the
-// answer only if ductor is not sure that all messages since the last repetition have arrived (mayMiss).
+// shownAgain returns how many presses of the button "Show again" may have repeated an answer. A press has no effect if
+// ductor is sure that all messages since the previous repetition have arrived (see mayMiss).
 func (f *facts) shownAgain(token scenario.Token) (n int) {
 	var last time.Time
 	for _, p := range f.allPresses(token, scenario.ShowAgain) {
@@ -111,20 +112,22 @@ func (f *facts) shownAgain(token scenario.Token) (n int) {
 	return n
 }
 
-// mayMiss reports whether ductor may not know, at the time of a press, if all messages have arrived in the chat. The
-// reason is that ductor died, a connection to Telegram broke, or a call to Telegram failed, at the time begin or later.
-func (f *facts) mayMiss(p Press, begin time.Time) bool {
-	cut := func(at time.Time) bool { return !at.Before(begin) && !at.After(p.At) }
-	if f.Scenario.Latest() >= 10*time.Second || f.diedBetween(begin, p.At) || slices.ContainsFunc(f.Faults.Cuts, cut) {
+// mayMiss reports whether ductor may have been unsure that all messages between the time `since` and the press p have
+// arrived in the chat. ductor is unsure if, in this period, ductor died, a connection to Telegram broke, or a call to
+// Telegram failed.
+func (f *facts) mayMiss(p Press, since time.Time) bool {
+	cut := func(at time.Time) bool { return !at.Before(since) && !at.After(p.At) }
+	if f.Scenario.Latest() >= 10*time.Second || f.diedBetween(since, p.At) || slices.ContainsFunc(f.Faults.Cuts, cut) {
 		return true
 	}
 	return slices.ContainsFunc(f.Calls, func(c telegram.Call) bool {
-		return (c.Chat == p.Chat || f.hurt(p.In)) && telegram.Writes(c) && isUnsure(c) && !c.Done.Before(begin) &&
+		return (c.Chat == p.Chat || f.hurt(p.In)) && telegram.Writes(c) && isUnsure(c) && !c.Done.Before(since) &&
 			!c.At.After(p.At)
 	})
 }
 
-// isUnsure reports whether a call may have had no effect, or an effect that ductor does not know.
+// isUnsure reports whether a call failed in such a way that ductor may not know whether the call took effect. After a
+// response with retry_after, ductor knows that the call had no effect.
 func isUnsure(c telegram.Call) bool {
 	return c.RetryAfter == 0 && (c.Fault != telegram.NoFault || !c.OK)
 }
@@ -158,8 +161,8 @@ func (f *facts) timesGot(token scenario.Token) (n int) {
 	return n
 }
 
-// saidWords returns how many words the agent has certainly written: all words if the turn succeeded, otherwise the
-// words before the last effect.
+// saidWords returns how many words the agent has certainly written. If the turn succeeded, these are all words of the
+// answer. Otherwise, these are the words before the last command or file write that the agent's log contains.
 func (f *facts) saidWords(token scenario.Token) int {
 	p, last := f.prompts[token], -1
 	for _, e := range f.events[token] {
@@ -183,10 +186,12 @@ func (f *facts) saidWords(token scenario.Token) int {
 	return n
 }
 
-// owed returns the numbers of the words that the chat must show, because the agent has certainly written them. There
-// are three exceptions. Words before a tool do not count for codex exec, which prints whole messages. Copilot writes
-// its text again after a failure of the model. An agent that ignores SIGTERM may continue to write after ductor has
-// ended the turn because of a failure of the model.
+// owed returns the numbers of the words that the chat must show. These are the words that the agent has certainly
+// written, except:
+//   - words that codex exec wrote before a tool call, because ductor shows them as reasoning
+//   - words that Copilot wrote between the last tool call and a failure of the model, because ductor retracts them
+//   - words after a failure of the model, if the agent ignores SIGTERM: ductor has already ended the turn, and the
+//     agent may continue to write
 func (f *facts) owed(token scenario.Token) (numbers []int) {
 	announces := f.ranIn(token, "codex") && (f.isOneShot("codex") || f.secondAttempt(token))
 	said, next, behindTool, stubborn := f.saidWords(token), 0, 0, f.ranStubborn(token)
@@ -280,8 +285,8 @@ func (f *facts) inDocument(token scenario.Token, n int) bool {
 	})
 }
 
-// reordered reports whether Telegram delivered updates in another order. An abort may then have arrived before messages
-// that were sent earlier.
+// reordered reports whether Telegram may have delivered updates in a different order from the order in which users
+// caused them. ductor may then have received an abort before messages that were sent earlier.
 func (f *facts) reordered() bool {
 	return slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool {
 		u, ok := s.(scenario.Updates)

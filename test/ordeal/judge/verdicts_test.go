@@ -224,6 +224,13 @@ func verdictsOfLostPrompts() []verdict {
 			s.says("owner", ownerChat, "p2")
 			s.shows(ownerChat, id, "No.")
 		}},
+		{"a prompt that joined a turn before its agent died", lostPrompts, "", func(s *stage) {
+			s.says("owner", ownerChat, "/queue steer")
+			s.fails(s.cardOf("p1"), "p2")
+		}},
+		{"a prompt that waited for a turn whose agent died", lostPrompts, "ran", func(s *stage) {
+			s.fails(s.cardOf("p1"), "p2")
+		}},
 		{"a delivery of which nothing is heard", twice, "ran", delivers},
 		{"a delivery that was not accepted", twice, "", func(*stage) {}},
 		{"a delivery that a user cancelled while it waited", twice, "", func(s *stage) {
@@ -280,6 +287,13 @@ func verdictsOfEdits() []verdict {
 			s.agent(Effect, "p2", "p2.0")
 		}},
 		{"an edit behind a power failure that took the begin back", text, "", powerThenEdit},
+		{"an edit that comes late, behind a power failure that took the begin back", text, "", func(s *stage) {
+			id := s.says("owner", ownerChat, "p1")
+			s.agent(Effect, "p1", "p1.0")
+			change(s, id)
+			s.stops(scenario.Power)
+			s.agent(Effect, "p2", "p2.0")
+		}},
 		{"an edit that is lost behind a power failure", text, "edited", func(s *stage) {
 			powerThenEdit(s)
 			s.agent(Effect, "p1", "p1.0")

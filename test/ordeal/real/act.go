@@ -147,7 +147,8 @@ func (o *ordeal) sentOf(token scenario.Token) (judge.Sent, bool) {
 	return judge.Sent{}, false
 }
 
-// newest returns the bot's newest message about a prompt for which wanted returns true.
+// newest returns the bot's newest message that is about a prompt and satisfies the function wanted. It returns false if
+// there is no such message.
 func (o *ordeal) newest(token scenario.Token, wanted func(telegram.Message) bool) (telegram.Message, bool) {
 	s, ok := o.sentOf(token)
 	if !ok {

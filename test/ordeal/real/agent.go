@@ -65,7 +65,7 @@ func logTokens(path string, what judge.What, prompt string) {
 
 var tokenPattern = regexp.MustCompile(`^p\d+$`)
 
-// tokenOf returns the token in the name of an effect, for example p1 for p1.2.
+// tokenOf returns the token of a prompt from the name of one of its effects, for example p1 for p1.2.
 func tokenOf(effect string) string {
 	token, _, _ := strings.Cut(effect, ".")
 	return token

@@ -14,9 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A box is a set of Linux namespaces. Its processes see only each other and a loopback interface. The first process
-// starts the driver, which runs a scenario, and reaps orphans. When the driver ends, the kernel kills all processes in
-// the box and unmounts all its file systems. So a scenario leaves nothing on the machine.
+// Each scenario runs in a container, which names such as ErrNoBox call a box: a set of Linux namespaces, whose
+// processes see only each other and a loopback interface. The first process in the container reaps orphans and starts
+// the driver, which runs the scenario. When the driver ends, the kernel kills all processes in the container and
+// unmounts all its file systems. So a scenario leaves nothing on the machine.
 
 const (
 	roleVar = "ORDEAL_ROLE"
@@ -31,8 +32,8 @@ const (
 // ErrNoBox is returned if the kernel does not let this user create namespaces.
 var ErrNoBox = errors.New("no namespaces can be made here")
 
-// RunIfChild checks whether this process must be a part of a box or a scripted agent. If so, it runs as this part or
-// agent and exits. Call it first in TestMain.
+// RunIfChild checks whether a test started this process as a scripted agent, or as one of the processes that set up and
+// load a container. If so, RunIfChild does the work of this process and exits. TestMain must call it first.
 func RunIfChild() {
 	beAgent()
 	var err error
@@ -57,7 +58,7 @@ func RunIfChild() {
 	os.Exit(0)
 }
 
-// Execute runs a job in a new box and returns its report. The box writes files only to job.Dir.
+// Execute runs a job in a new container and returns the report. The job writes files only to job.Dir.
 func Execute(job Job) (Report, error) {
 	raw, err := json.Marshal(job)
 	if err != nil {
@@ -81,7 +82,8 @@ func Execute(job Job) (Report, error) {
 	}
 	defer removeMemoryGroup(filepath.Base(job.Dir))
 	began := time.Now()
-	runtime.LockOSThread() // the kernel kills the box when the thread that started it ends
+	// Because of Pdeathsig, the kernel would kill the container when the thread that calls Start ends.
+	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
 		return Report{}, fmt.Errorf("%w: %w", ErrNoBox, err)
@@ -102,7 +104,8 @@ func Execute(job Job) (Report, error) {
 	return report, err
 }
 
-// serveInit runs the first process of a box.
+// serveInit runs the first process of a container. It mounts /proc, starts the driver, and reaps orphans until the
+// driver ends.
 func serveInit() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("%w: keep mounts in the box: %w", ErrNoBox, err)

@@ -69,7 +69,7 @@ func newDisk(kind diskKind, at, image string) (*disk, error) {
 	return d, nil
 }
 
-// fill uses up all space on the disk. It does nothing to the disk of this machine.
+// fill uses up all space on a tmpfs or ext4 disk. If the disk is diskOfMachine, fill does nothing.
 func (d *disk) fill() error {
 	if d.kind == diskOfMachine || d.ballast != nil {
 		return nil

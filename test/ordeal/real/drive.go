@@ -12,11 +12,11 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// Job describes the work for a box.
+// Job describes a scenario or a soak that Execute runs in a new container.
 type Job struct {
 	Seed       uint64
 	Dir        string   // directory for all files
-	Builds     []string // directories that contain a ductor and its runner; upgrades need a second directory
+	Builds     []string // two directories with a build of ductor and its runner each; an upgrade changes the build
 	Conditions conditions
 	Script     string // text of a scenario; if empty, the seed generates a scenario
 	Soak       time.Duration
@@ -33,8 +33,8 @@ type Report struct {
 
 const reportFile = "report.json"
 
-// drive plays the scenario of a box. It reads the Job from the environment variable jobVar, and writes the Report to
-// reportFile.
+// drive runs a scenario or a soak in its container. It reads the Job from the environment variable jobVar, and writes
+// the Report to reportFile.
 func drive() error {
 	var job Job
 	if err := json.Unmarshal([]byte(os.Getenv(jobVar)), &job); err != nil {

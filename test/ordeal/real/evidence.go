@@ -74,8 +74,9 @@ func (o *ordeal) diedAfter(answered time.Time) bool {
 	})
 }
 
-// diedBefore reports whether ductor ended while it made a call. Telegram then received the call shortly after the end
-// of ductor, and before getMe, which is the first call of the next process.
+// diedBefore reports whether the ductor process that made the call c had ended when Telegram received c. In this case,
+// Telegram received c shortly after the end of the process, and before getMe, which is the first call of the next
+// process.
 func (o *ordeal) diedBefore(c telegram.Call) bool {
 	return slices.ContainsFunc(o.evidence.Stops, func(s judge.Stop) bool {
 		began := func(next telegram.Call) bool {
@@ -178,9 +179,9 @@ func isLocked(path string) bool {
 	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
-// leaks finds files and calls to Telegram that contain a planted secret, although they must not. Each key of the result
-// describes the file or call, and names the secret. Each value is evidence.Secret, even if another secret was found,
-// because the judge searches the values only for evidence.Secret.
+// leaks finds files and calls to Telegram that contain one of the secrets (world.secrets), although they must not. The
+// result has the format of Evidence.Texts. Each key describes the file or call, and names the secret. Each value is
+// evidence.Secret, whichever secret was found, so that the judge reports the leak.
 func (o *ordeal) leaks() map[string]string {
 	found := map[string]string{}
 	err := filepath.WalkDir(o.dir, func(path string, entry fs.DirEntry, err error) error {

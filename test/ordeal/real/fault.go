@@ -88,7 +88,7 @@ func (o *ordeal) power() (at time.Time, err error) {
 	for {
 		all := processes()
 		signalAll(all, syscall.SIGKILL)
-		if at.IsZero() { // record the first signal, because killing everything takes a while on a busy machine
+		if at.IsZero() { // first round: on a busy machine, more rounds follow until all processes have ended
 			at = time.Now()
 		}
 		o.kill()

@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// weather is the state of the network between ductor and Telegram.
-type weather string
+// network is the state of the network between ductor and Telegram.
+type network string
 
 const (
-	fair    weather = "fair"
-	refuse  weather = "refuse" // new connections are closed at once, and open ones are reset
-	stall   weather = "stall"  // connections stay open, but no data arrives
-	slow    weather = "slow"   // all data arrives late
-	lossy   weather = "lossy"  // random connections are reset
-	chopped weather = "half"   // responses are cut off in the middle
+	fair    network = "fair"   // no faults
+	refuse  network = "refuse" // new connections are closed at once, and open ones are reset
+	stall   network = "stall"  // connections stay open, but no data arrives
+	slow    network = "slow"   // all data arrives late
+	lossy   network = "lossy"  // random connections are reset
+	chopped network = "half"   // responses are cut off in the middle
 )
 
 // line is a proxy between ductor and the simulated Telegram, on the loopback interface. It is safe for concurrent use.
@@ -31,8 +31,8 @@ type line struct {
 	wait     sync.WaitGroup
 
 	mu      sync.Mutex
-	weather weather
-	changed chan struct{} // closed and replaced when the weather changes
+	network network
+	changed chan struct{} // closed and replaced when the field network changes
 	open    map[net.Conn]bool
 	random  *rand.Rand
 	cuts    []time.Time // times at which the proxy broke connections
@@ -44,7 +44,7 @@ func newLine(to string, seed uint64) (*line, error) {
 		return nil, err
 	}
 	l := &line{
-		listener: listener, to: strings.TrimPrefix(to, "http://"), weather: fair, changed: make(chan struct{}),
+		listener: listener, to: strings.TrimPrefix(to, "http://"), network: fair, changed: make(chan struct{}),
 		open: map[net.Conn]bool{}, random: rand.New(rand.NewPCG(2, seed)),
 	}
 	l.wait.Go(l.serve)
@@ -53,22 +53,22 @@ func newLine(to string, seed uint64) (*line, error) {
 
 func (l *line) url() string { return fmt.Sprintf("http://%s", l.listener.Addr()) }
 
-// set changes the weather for all connections, including open ones.
-func (l *line) set(w weather) {
+// set changes the state of the network for all connections, including open ones.
+func (l *line) set(n network) {
 	l.mu.Lock()
-	l.weather = w
+	l.network = n
 	close(l.changed)
 	l.changed = make(chan struct{})
 	l.mu.Unlock()
-	if w == refuse {
+	if n == refuse {
 		l.cut()
 	}
 }
 
-func (l *line) now() (weather, <-chan struct{}) {
+func (l *line) now() (network, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.weather, l.changed
+	return l.network, l.changed
 }
 
 // cut resets all open connections.
@@ -123,7 +123,7 @@ func (l *line) track(c net.Conn) (done func()) {
 
 func (l *line) relay(client net.Conn) {
 	defer l.track(client)()
-	if w, _ := l.now(); w == refuse {
+	if n, _ := l.now(); n == refuse {
 		reset(client)
 		return
 	}
@@ -138,8 +138,7 @@ func (l *line) relay(client net.Conn) {
 	both.Wait()
 }
 
-// pass copies data until one side closes its connection, or until the simulated network breaks the connection
-// (through).
+// pass copies data until one side closes its connection, or until through breaks the connection.
 func (l *line) pass(to io.Writer, from io.Reader, answers bool) {
 	piece := make([]byte, 4<<10)
 	for {
@@ -153,13 +152,13 @@ func (l *line) pass(to io.Writer, from io.Reader, answers bool) {
 	}
 }
 
-// through sends a piece of data. Depending on l.weather, the state of the simulated network, through may wait first, or
-// break the connection. It returns false if the connection is broken.
+// through sends a piece of data. Depending on l.network, through may wait first, or break the connection. It returns
+// false if the connection is broken.
 func (l *line) through(to io.Writer, piece []byte, answers bool) bool {
 	const pause = 150 * time.Millisecond
 	for {
-		w, changed := l.now()
-		switch w {
+		state, changed := l.now()
+		switch state {
 		case stall:
 			<-changed
 			continue
@@ -203,8 +202,8 @@ func (l *line) breaks() []time.Time {
 	return slices.Clone(l.cuts)
 }
 
-// mayHaveLost reports whether a response may be lost because a connection broke soon after the server answered. late is
-// the delay of the response.
+// mayHaveLost reports whether a connection broke while a response may have been on its way to ductor. The server
+// answered at the time `answered`, and delayed the response by the duration `late`.
 func (l *line) mayHaveLost(answered time.Time, late time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -33,8 +33,8 @@ func newMemoryGroup(name string, megabytes int) *memoryGroup {
 	return nil
 }
 
-// memoryRoots returns the directories that can contain control groups. The value is the name of the file that contains
-// the memory limit.
+// memoryRoots returns a map. Its keys are the directories in which control groups for memory can be created. The value
+// for a directory is the name of the file that sets the memory limit of a group.
 func memoryRoots() map[string]string {
 	return map[string]string{"/sys/fs/cgroup/memory": "memory.limit_in_bytes", "/sys/fs/cgroup": "memory.max"}
 }

@@ -48,7 +48,7 @@ func newOrdeal(w *world, job Job, s scenario.Scenario) *ordeal {
 	return o
 }
 
-// trouble records a failure that the rules of the judge do not check.
+// trouble adds an error, such as a failed start of ductor, to evidence.Troubles. It ignores a nil error.
 func (o *ordeal) trouble(err error) {
 	if err == nil {
 		return

@@ -8,7 +8,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// The users in each world, and the lowest IDs of groups.
+// The IDs of the users in every scenario, and the ID of the first supergroup or forum.
 const (
 	ownerID   telegram.UserID = 100
 	annID     telegram.UserID = 101
@@ -17,7 +17,7 @@ const (
 	firstChat telegram.ChatID = -1001000
 )
 
-// places contains the chats of a world.
+// places contains the users of a scenario and their chats.
 type places struct {
 	srv    *telegram.Server
 	people map[scenario.Person]*telegram.Person

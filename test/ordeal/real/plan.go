@@ -9,10 +9,10 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// conditions are properties of the machine on which a seed is played.
+// conditions are properties of the machine on which a scenario runs.
 type conditions struct {
 	Disk   diskKind
-	Line   weather
+	Line   network
 	Load   int  // number of processes that keep a CPU busy
 	Memory int  // megabytes for ductor, its runner and agents; 0 means no limit
 	Deaf   bool // some commands leave behind processes that ignore signals
@@ -38,7 +38,8 @@ func (c conditions) names() (all []string) {
 	return all
 }
 
-// conditionsOf returns the conditions of a seed. Most seeds have a normal machine.
+// conditionsOf chooses the conditions for the scenario of a seed. Each condition is normal for at least half of the
+// seeds.
 func conditionsOf(seed uint64) conditions {
 	random := rand.New(rand.NewPCG(5, seed))
 	c := conditions{Disk: diskOfMachine, Line: fair, Deaf: random.IntN(3) == 0}
@@ -65,7 +66,8 @@ func conditionsOf(seed uint64) conditions {
 	return c
 }
 
-// plan generates the scenario of a seed. It contains only faults that this machine supports, and no long waits.
+// plan generates the scenario of a seed. The scenario contains only faults that are possible under the conditions c,
+// and no long waits.
 func plan(seed uint64, c conditions) scenario.Scenario {
 	without := []string{
 		"clock", "schedule", "deliver", "redeliver", "terminal", "disk eio", "disk fsync",
@@ -83,7 +85,7 @@ func plan(seed uint64, c conditions) scenario.Scenario {
 	return s
 }
 
-// Maximum durations in a scenario, because it runs in real time.
+// Maximum durations in a scenario. They are short, because the scenario runs in real time.
 const (
 	mostWait = 2 * time.Second
 	mostDown = 2 * time.Second
@@ -91,7 +93,7 @@ const (
 	mostBan  = 4 * time.Second
 )
 
-// hurried returns a step with a duration that is not too long.
+// hurried returns the step, with durations that do not exceed the maximum durations of package real.
 func hurried(step scenario.Step) scenario.Step {
 	switch step := step.(type) {
 	case scenario.Wait:

@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// role is the purpose of a process in a box.
+// role is the purpose of a process in the container of a scenario.
 type role string
 
 const (
-	roleOfHarness role = "harness" // first process of the box, driver, or process that keeps a CPU busy
+	roleOfHarness role = "harness" // first process of the container, driver, or process that keeps a CPU busy
 	roleOfDuctor  role = "ductor"
 	roleOfRunner  role = "runner"
 	roleOfAgent   role = "agent"
@@ -32,8 +32,8 @@ func (p process) String() string {
 	return fmt.Sprintf("%s %d (%c): %s", p.role, p.pid, p.state, p.command)
 }
 
-// processes returns all processes in the box, except those of this package. A box has its own PID namespace and its own
-// /proc.
+// processes returns the processes of ductor, its runner, agents and tools. It reads /proc, which shows only the
+// processes in the container of this scenario.
 func processes() []process {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	var all []process

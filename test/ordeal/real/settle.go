@@ -15,10 +15,10 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// settle waits until ductor has nothing to do. If toTheEnd is true, users also decide all open requests. If a part of
-// an answer may be missing, they press the button that shows the answer again.
-func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
-	if toTheEnd {
+// settle waits until ductor has nothing to do. If final is true, users also decide all open requests, and press the
+// button "Show again" of each answer that may be incomplete.
+func (o *ordeal) settle(most time.Duration, final bool) error {
+	if final {
 		if err := o.awaitPoll(); err != nil {
 			return err
 		}
@@ -26,30 +26,30 @@ func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
 	var owed, before string
 	deadline := time.Now().Add(most)
 	for ; time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		if toTheEnd && o.answerAll() {
+		if final && o.answerAll() {
 			continue
 		}
-		if owed = o.remainingWork(toTheEnd); owed == "" {
+		if owed = o.remainingWork(final); owed == "" {
 			return nil
 		}
-		if owed != before {
+		if owed != before { // ductor has made progress
 			o.note("owed: %s", owed)
 			before = owed
-			if toTheEnd { // ductor makes progress, so restart the time limit
+			if final {
 				deadline = time.Now().Add(most)
 			}
 		}
-		if toTheEnd && !o.up() { // ductor has ended, for example after an error of the disk
+		if final && !o.up() { // ductor has ended, for example after an error of the disk
 			if err := o.awaitPoll(); err != nil {
 				return err
 			}
 		}
 	}
-	if toTheEnd {
+	if final {
 		o.dump()
 		err := errors.Join(fmt.Errorf("all does not come to rest: %s; the log of ductor has its goroutines", owed),
 			o.end(scenario.Stop{How: scenario.Crash}))
-		// Wait until the next ductor has nothing to do, so that it can end normally.
+		// o.end has started ductor again. Wait until it has nothing to do, so that the caller can end it normally.
 		return errors.Join(err, o.settle(patience, false))
 	}
 	return fmt.Errorf("not at rest: %s", owed)
@@ -95,11 +95,11 @@ func (o *ordeal) answerAll() (pressed bool) {
 const quiet = 1500 * time.Millisecond
 
 // remainingWork describes the work that ductor still has to do, or returns "".
-func (o *ordeal) remainingWork(toTheEnd bool) string {
+func (o *ordeal) remainingWork(final bool) string {
 	if n := o.srv.PendingUpdates(); n > 0 {
 		return fmt.Sprintf("%d updates are not acknowledged", n)
 	}
-	if what, err := o.unfinished(toTheEnd); what != "" || err != nil {
+	if what, err := o.unfinished(final); what != "" || err != nil {
 		return fmt.Sprintf("%s %v", what, err)
 	}
 	if n, err := outboxWaiting(); n > 0 || err != nil {
@@ -129,16 +129,16 @@ func outboxWaiting() (n int, err error) {
 	return 0, errors.Join(errors.New("no count of the outbox"), lines.Err())
 }
 
-// unfinished describes unfinished work in the database. If toTheEnd is false, it ignores turns that wait for a
-// decision.
-func (o *ordeal) unfinished(toTheEnd bool) (what string, err error) {
+// unfinished describes unfinished work in the database. If final is false and a request of an agent is open, unfinished
+// ignores turns and requests: users may decide them in a later step.
+func (o *ordeal) unfinished(final bool) (what string, err error) {
 	db, err := sql.Open("sqlite3", "file:"+o.database()+"?mode=ro")
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	open := ` AND NOT EXISTS (SELECT 1 FROM asks WHERE state = 'open')`
-	if toTheEnd {
+	if final {
 		open = ""
 	}
 	var left []string

@@ -147,9 +147,10 @@ func sizeOf(path string) (sum int64) {
 	return sum
 }
 
-// growth finds measurements that grow during a soak. It ignores the first tenth of the samples, and compares the last
-// third with the samples before that third. A median may grow by a quarter, or by the slack of the measurement if that
-// is more. The database may grow in each turn, but its growth per turn must at most double.
+// growth finds measurements that grow during a soak. It ignores the first tenth of the samples, and divides the others
+// into an early part and a late part, the last third of all samples. A measurement grows if its late median exceeds its
+// early median by more than a quarter, and by more than the constant slack of the measurement. The size of the database
+// may grow with each turn, but the late growth per turn must be at most about twice the early growth.
 func growth(all []sample) (found []string) {
 	if len(all) < 10 {
 		return []string{fmt.Sprintf("only %d samples", len(all))}

@@ -23,13 +23,15 @@ import (
 // patience is how long a test waits for anything. It is long because many other processes may run on the machine.
 const patience = 3 * time.Minute
 
-// monitor is the address of ductor's health endpoint. Each box has its own loopback interface.
+// monitor is the address of ductor's health endpoint. Scenarios can run at the same time with this address, because
+// each container has its own loopback interface.
 const monitor = "127.0.0.1:8788"
 
-// secretOfAgents names the environment variable that contains the secret. The step Leak makes agents print it.
+// secretOfAgents names the environment variable whose value is Evidence.Secret. The variable scenario.SecretVariable
+// has the same value, and scenario.Leak makes an agent print this value.
 const secretOfAgents = "ANTHROPIC_API_KEY"
 
-// world is a ductor with everything around it: Telegram, the network, agents, a disk and a project.
+// world contains ductor and its environment: Telegram, the network, agents, a disk and a project.
 type world struct {
 	dir     string
 	srv     *telegram.Server
@@ -314,7 +316,8 @@ func (w *world) note(format string, args ...any) {
 	slog.Info(strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
-// close ends the world. Other processes and mounts end together with the box.
+// close ends ductor, the proxy, Telegram, and the processes that load the CPUs. The kernel ends all other processes and
+// mounts together with the container.
 func (w *world) close() {
 	w.unload()
 	w.kill()

@@ -21,10 +21,10 @@ import (
 // change replaces a text in a file of Go's library.
 type change struct{ file, before, after string }
 
-// inBubble returns code for the beginning of a function in Go's runtime. If the function runs in a synctest bubble, the
-// code returns the given result, which is an expression in which b is the bubble. The function may run on the
-// scheduler's own goroutine. The runtime assigns this goroutine to the bubble only while it fires timers of the bubble.
-// At other times, the code gets the bubble from the goroutine for which the scheduler works.
+// inBubble returns Go code that is inserted at the beginning of a function of Go's runtime. In a synctest bubble, the
+// code returns the value of the expression result, which may use the variable b for the bubble. Outside of bubbles, the
+// code does nothing. If the function runs on the scheduler's goroutine g0, which usually belongs to no bubble, b is the
+// bubble of the goroutine that the thread runs (m.curg).
 func inBubble(result string) string {
 	return `	b := getg().bubble
 	if gp := getg().m.curg; b == nil && gp != nil {
@@ -38,9 +38,10 @@ func inBubble(result string) string {
 
 func changes() []change { return slices.Concat(chances(), turns(), orders()) }
 
-// chances returns changes that replace the random numbers of Go's runtime. Each purpose has a separate sequence of
-// numbers in each synctest bubble. If all purposes shared one sequence, an extra number for one purpose, such as a
-// cache of threads, would change the results of selects. All maps have the same order in all processes.
+// chances returns changes to the source of Go's runtime that make its random numbers reproducible. In each synctest
+// bubble, every purpose, such as select or timers, has its own sequence of numbers. With a shared sequence, an
+// additional number for one purpose would change the numbers for all other purposes. The changes also fix the order of
+// maps.
 func chances() []change {
 	return []change{
 		{"runtime/rand.go", "	mp := getg().m\n	c := &mp.chacha8\n",
@@ -90,9 +91,11 @@ func (b *synctestBubble) chance(of int) uint64 {
 	}
 }
 
-// turns returns changes that make the scheduler switch goroutines in the same order in each process. The changes remove
-// everything that differs between processes: elapsed time, the number of switches since the start, goroutines outside
-// of the synctest bubble, and the special treatment of goroutines that have waited more than a millisecond for a lock.
+// turns returns changes to the source of Go's scheduler and locks. With the changes, the goroutines of a synctest
+// bubble run in the same order in each process. The order then no longer depends on:
+//   - the time for which a goroutine has run, or has waited for a lock
+//   - the number of goroutines that the scheduler has run since the start of the process
+//   - goroutines outside of the bubble
 func turns() []change {
 	return []change{
 		{"runtime/synctest.go", "	gp.bubble = bubble\n	defer func() {\n",
@@ -110,8 +113,8 @@ func turns() []change {
 	}
 }
 
-// orders returns changes of package context. With them, a context cancels its children in the order in which the
-// children were added. Without them, the order depends on the addresses of the children in memory.
+// orders returns changes to the source of package context. With the changes, a context cancels its children in the
+// order in which they were added. Without the changes, the order depends on the addresses of the children in memory.
 func orders() []change {
 	return []change{
 		{"context/context.go", "	children map[canceler]struct{} //", "	born     int\n	children map[canceler]int //"},

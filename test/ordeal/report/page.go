@@ -11,11 +11,11 @@ import (
 	"ductor/test/ordeal/judge"
 )
 
-// Fix is a real bug in ductor that the ordeal has found.
+// Fix describes a bug in ductor that the tests in test/ordeal have found, and the commit that fixed the bug.
 type Fix struct {
 	Date   string // date of the fix, such as 2026-11-29
 	What   string // the bug, described as a user saw it
-	How    string // the world in which a scenario failed because of the bug, and the rule that the scenario violated
+	How    string // how the bug was found, for example "real, rule shown (seed 4)"
 	Commit string // subject of the commit that fixed the bug; empty if it is not fixed
 	Case   string // name of the test for the bug; empty if only a seed reproduces the bug
 }
@@ -23,7 +23,8 @@ type Fix struct {
 // Fixes reads the list of real bugs from a file.
 func Fixes(path string) (all []Fix, err error) { return all, load(path, &all) }
 
-// Cause explains why a seed violates a rule: because of a bug in ductor, in the judge, or in the world.
+// Cause explains why the scenario of a seed violates a rule. The cause is a bug in ductor, in package judge, or in the
+// package that ran the scenario (World).
 type Cause struct {
 	World, Rule string
 	Seed        uint64
@@ -41,7 +42,7 @@ type Results struct {
 	Causes  []Cause
 }
 
-// Explain returns why a seed violated rules, as causes.json explains it, or "".
+// Explain returns the explanation of a violation from the list of causes (causes.json), or "" if there is none.
 func (r Results) Explain(world string, found Found) string {
 	for _, c := range r.Causes {
 		if c.World == world && c.Rule == found.Rule && c.Seed == found.Seed {
@@ -121,7 +122,7 @@ func tried(b *strings.Builder, runs []Run) {
 	table(b, "what goes wrong", worlds, func(kind string) bool { return faults[kind] })
 }
 
-// violating returns the number of seeds that violate a rule.
+// violating returns the number of scenarios in which ductor violated a rule.
 func (r Run) violating() int {
 	seeds := map[uint64]bool{}
 	for _, v := range r.Violations {
@@ -148,7 +149,8 @@ func explained(b *strings.Builder, r Results) {
 	}
 }
 
-// table writes a table of the steps that were played, with a column for each world.
+// table writes a table with the number of steps of each kind. The table has one column for each package that ran
+// scenarios.
 func table(b *strings.Builder, title string, worlds map[string]map[string]int, wanted func(string) bool) {
 	names := slices.Sorted(maps.Keys(worlds))
 	kinds := map[string]int{}

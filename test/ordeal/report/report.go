@@ -15,23 +15,24 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// Run is the result of a number of seeds in one world. Each file in the results directory contains one Run.
+// Run contains the results of a number of scenarios, one for each seed, that package simulated or package real has run.
+// Each file in the directory results/runs contains one Run.
 type Run struct {
-	World      string // "simulated" or "real"
+	World      string // the package that ran the scenarios: "simulated" or "real"
 	Commit     string
 	Date       time.Time
 	First      uint64 // the lowest seed
 	Seeds      int
 	Replayed   int // number of seeds that were played twice with exactly the same events
 	Took       time.Duration
-	Lived      time.Duration  // sum of the durations of all seeds, in simulated time for the simulated world
+	Lived      time.Duration  // sum of the durations of all scenarios; package simulated counts simulated time
 	Steps      map[string]int // number of steps of each kind
 	Faults     map[string]int // number of faults of each kind
 	Messages   int            // number of prompts that users sent
 	Violations []Found
 }
 
-// Found contains all violations of one seed.
+// Found is a violation of a rule in the scenario of a seed.
 type Found struct {
 	Seed   uint64
 	Rule   string
@@ -156,7 +157,8 @@ func Load(dir string) (r Results, err error) {
 	return r, nil
 }
 
-// withAll adds to hunted the planted bugs of those patches for which no hunt has been recorded.
+// withAll adds a Defect for each patch that has no recorded result. hunted contains the recorded results, and patches
+// is a glob pattern for the patches (see command defects).
 func withAll(hunted []Defect, patches string) ([]Defect, error) {
 	paths, err := filepath.Glob(patches)
 	if err != nil {

@@ -16,8 +16,8 @@ type Prompt struct {
 // Act is one thing that the scripted agent does.
 type Act interface{ isAct() }
 
-// Values of type Act. Run, Ask, Write and Background have an effect: the world records that they have run, under the
-// name that Token.Effect returns.
+// Values of type Act. Run, Ask, Write and Background cause an effect, which shows that the act has run. Token.Effect
+// returns the effect's name.
 type (
 	// Text writes words that contain the token and a number. Every is the pause between two words.
 	Text struct {
@@ -26,18 +26,17 @@ type (
 	}
 	// Think writes reasoning with this number of words.
 	Think struct{ Words int }
-	// Run runs a shell command that has the effect, and then sleeps. For is the duration of the sleep.
+	// Run runs a shell command that causes the act's effect and then sleeps for the duration For.
 	Run struct{ For time.Duration }
-	// Ask runs a shell command that needs permission and has the effect.
+	// Ask runs a shell command that causes the act's effect. The agent must ask for permission to run the command.
 	Ask struct{}
-	// Write writes the name of the effect into a file.
+	// Write writes the name of the act's effect into a file.
 	Write struct{ File string }
 	// Question asks the user a question, which the user answers in words. Only Codex supports Question.
 	Question struct{ Text Quoted }
-	// Sleep does nothing for a time.
+	// Sleep does nothing for the duration For.
 	Sleep struct{ For time.Duration }
-	// Background runs a shell command in the background. The command has the effect, and then sleeps. For is the
-	// duration of the sleep. Only Claude supports Background.
+	// Background is like Run, but runs the shell command in the background. Only Claude supports Background.
 	Background struct{ For time.Duration }
 	// Fail makes requests to the model's API fail with an HTTP status. Times is the number of failures; 0 means that
 	// all requests fail.
@@ -86,7 +85,7 @@ func (Leak) isAct()       {}
 func (Cost) isAct()       {}
 func (Compact) isAct()    {}
 
-// SecretVariable names the environment variable of agents that contains the secret of the world. Leak prints it.
+// SecretVariable names an environment variable of agents whose value is a secret. The act Leak prints the value.
 const SecretVariable = "ORDEAL_SECRET"
 
 // Effect returns the name of the effect of act i, for example "p17.3".

@@ -39,7 +39,8 @@ func (g *generator) edit() {
 	}
 }
 
-// press adds a step that presses a button. Usually the user of the turn presses a button that the message can have.
+// press adds a step that presses a button on a message about a recent prompt. In most steps, the user is the sender of
+// the prompt, and ductor shows the button for such a prompt (see fitting).
 func (g *generator) press() {
 	p, ok := g.recent()
 	if !ok {
@@ -61,7 +62,8 @@ func (g *generator) press() {
 	}
 }
 
-// fitting returns the buttons that messages about a turn with these acts can have.
+// fitting returns buttons that ductor shows when an agent performs these acts. A button that is more likely to be
+// chosen is in the list several times.
 func fitting(acts []Act) (all []Button) {
 	for _, act := range acts {
 		switch act.(type) {
@@ -191,7 +193,7 @@ func (g *generator) stop() {
 
 func (g *generator) telegram() {
 	t := Telegram{Fault: TelegramFault(pick(g, TelegramFault("").values()...))}
-	if g.chance(30) { // prefer faults that hide the result of a call, because they are the hardest
+	if g.chance(30) { // prefer faults after which ductor cannot know that the call took effect
 		t.Fault = pick(g, DropAfter, Half, GatewayAfter)
 	}
 	switch t.Fault {
@@ -251,7 +253,7 @@ func (g *generator) disk() {
 	}
 }
 
-// happen adds an event in a chat, or reverts an earlier one.
+// happen adds a step with an event in a chat, such as a block of the bot, or with the reversal of an earlier event.
 func (g *generator) happen() {
 	if len(g.events) > 0 && g.chance(60) {
 		g.add(g.events[0])

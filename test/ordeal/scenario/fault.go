@@ -27,18 +27,17 @@ func (Ending) values() []string { return []string{"crash", "power", "restart", "
 // Point is a kind of event. ductor ends right after such an event.
 type Point string
 
-// Point values: a call to Telegram took effect, the database file or its log was written or flushed, or an agent
-// printed output.
+// Point values.
 const (
-	AtCall   Point = "call"
-	AtWrite  Point = "write"
-	AtFlush  Point = "flush"
-	AtOutput Point = "output"
+	AtCall   Point = "call"   // Telegram has performed a call
+	AtWrite  Point = "write"  // ductor has written to the database file or its log
+	AtFlush  Point = "flush"  // ductor has flushed the database file or its log
+	AtOutput Point = "output" // an agent has printed output
 )
 
 func (Point) values() []string { return []string{"call", "write", "flush", "output"} }
 
-// Telegram makes calls to Telegram fail.
+// A Telegram step makes calls of ductor to Telegram fail.
 type Telegram struct {
 	Fault  TelegramFault
 	For    time.Duration // value of retry_after, delay of the response, or duration of a ban or an outage
@@ -55,7 +54,7 @@ const (
 	TooMany TelegramFault = "429"
 	// TooManyUnseen is like TooMany, but the connection breaks, so that the bot does not learn how long to wait.
 	TooManyUnseen TelegramFault = "429-unseen"
-	// Ban rejects all calls for the time Telegram.For. retry_after is the remaining time of the ban.
+	// Ban rejects all calls for the duration Telegram.For. retry_after is the remaining time of the ban.
 	Ban          TelegramFault = "ban"
 	LimitsStrict TelegramFault = "strict" // at most one call a second in each chat; the next Heal lifts the limit
 	LimitsReal   TelegramFault = "real"   // the real Telegram's limits, as measured by users; the next Heal lifts them
@@ -66,8 +65,8 @@ const (
 	DropAfter    TelegramFault = "drop-after"
 	Half         TelegramFault = "half" // takes effect, but only half of the response arrives
 	Hang         TelegramFault = "hang"
-	Late         TelegramFault = "late" // takes effect at once, but the response arrives after the time Telegram.For
-	Away         TelegramFault = "away" // Telegram is unreachable for the time Telegram.For
+	Late         TelegramFault = "late" // takes effect at once, but the response has the delay Telegram.For
+	Away         TelegramFault = "away" // Telegram is unreachable for the duration Telegram.For
 )
 
 func (TelegramFault) values() []string {
@@ -81,13 +80,13 @@ type Updates struct {
 	N   int
 }
 
-// UpdateFault is a way in which Telegram delivers updates.
+// UpdateFault is a way in which Telegram delivers updates wrongly.
 type UpdateFault string
 
 // UpdateFault values.
 const (
 	Duplicate UpdateFault = "duplicate" // Telegram sends acknowledged updates again
-	Reorder   UpdateFault = "reorder"   // Telegram sends updates of one response in another order
+	Reorder   UpdateFault = "reorder"   // Telegram sends the updates of one response in the wrong order
 	Lag       UpdateFault = "lag"       // Telegram delays the updates, and sends all of them N steps later
 )
 
@@ -120,12 +119,13 @@ func (Event) values() []string {
 	return []string{"blocks", "unblocks", "migrates", "kicks", "readmits", "closes", "reopens", "deletes", "restricts"}
 }
 
-// Disk makes the disk of the database fail, either for a time or for a number of operations.
+// A Disk step makes the disk of the database fail. If Fault is DiskSlow or For is zero, Skip and Times select the
+// operations that fail. Otherwise, all operations fail for the duration For.
 type Disk struct {
 	Fault DiskFault
 	For   time.Duration // how long the disk fails; for DiskSlow, how long each flush takes
-	Skip  int           // number of operations that succeed first; unused if the disk fails for a time
-	Times int           // number of operations that fail; 0 means 1; unused if the disk fails for a time
+	Skip  int           // number of operations that succeed before the first failure
+	Times int           // number of operations that fail; 0 means 1
 }
 
 // DiskFault is a way in which a disk fails.
@@ -136,7 +136,7 @@ const (
 	DiskFull  DiskFault = "full"
 	DiskEIO   DiskFault = "eio"
 	DiskFsync DiskFault = "fsync" // a flush fails, and the data may be lost
-	DiskSlow  DiskFault = "slow"  // each flush takes the time Disk.For
+	DiskSlow  DiskFault = "slow"  // each flush takes as long as Disk.For
 )
 
 func (DiskFault) values() []string { return []string{"full", "eio", "fsync", "slow"} }

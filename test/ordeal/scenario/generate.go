@@ -12,7 +12,7 @@ type Profile struct {
 	Steps int
 	// Agents contains the agents that are installed. The default is Claude.
 	Agents []string
-	// Without lists the kinds of steps that a world does not support, as returned by Kind: for example "power" or "disk
+	// Without lists kinds of steps that the scenario must not contain, as returned by Kind: for example "power" or "disk
 	// full".
 	Without []string
 	// If Calm is true, the scenario has no faults.
@@ -96,7 +96,7 @@ func (g *generator) chance(percent int) bool { return g.IntN(100) < percent }
 
 func pick[T any](g *generator, from ...T) T { return from[g.IntN(len(from))] }
 
-// between returns a random duration from least to most, rounded to a value that is easy to read.
+// between returns a random duration from least to most. The duration is rounded, so that scenarios are easy to read.
 func (g *generator) between(least, most time.Duration) time.Duration {
 	d := least + time.Duration(g.Int64N(int64(most-least)+1))
 	switch {
@@ -108,7 +108,7 @@ func (g *generator) between(least, most time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
-// add appends a step, unless the world does not support the step.
+// add appends a step, unless the profile excludes such steps.
 func (g *generator) add(step Step) {
 	if g.profile.Calm && IsFault(step) {
 		return

@@ -66,7 +66,7 @@ func acts() []form {
 	}
 }
 
-// dialect prints and parses values of the types for which it contains a form.
+// dialect prints and parses values of several types, each of which has a form.
 type dialect struct{ forms []compiled }
 
 type compiled struct {
@@ -256,7 +256,7 @@ func parseParts(parts []part, v reflect.Value, words []string) ([]string, error)
 			if err != nil {
 				return rest, err
 			}
-			if allZero(p.inner, v) { // reject an optional part whose fields are all zero, because print omits it
+			if allZero(p.inner, v) { // print would omit this part, and print a different text
 				return words, fmt.Errorf("%q is nothing", strings.Join(words[:len(words)-len(rest)], " "))
 			}
 			words = rest

@@ -34,7 +34,8 @@ type Setting struct {
 	Value Quoted
 }
 
-// Chat is a group whose members are the bot and all users of ductor. Private chats are never part of the options.
+// Chat is a group whose members are the bot and all users of ductor. Every user also has a private chat with the bot,
+// which Options.Chats does not list.
 type Chat struct {
 	Name   string
 	Kind   ChatKind
@@ -46,7 +47,8 @@ type (
 	agentsLine struct{ Agents []string }
 )
 
-// headers returns the forms of the options, which come before the steps.
+// headers returns the forms of the first lines of a scenario, which contain the seed and the options. The lines with
+// the steps follow.
 func headers() []form {
 	return []form{
 		{"seed {Seed}", seedLine{}},

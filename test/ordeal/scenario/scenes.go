@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// This file generates sequences of steps that random single steps would rarely produce.
+// This file generates sequences of steps that belong together. They would be rare if each step was chosen
+// independently.
 
 // begin makes a user send a prompt, and returns the prompt. The prompt begins with the given acts, followed by random
 // acts.
@@ -24,7 +25,7 @@ func (g *generator) shared() Place {
 	return g.place()
 }
 
-// pause adds a short wait or nothing.
+// pause adds a step that waits for at most five seconds, or no step.
 func (g *generator) pause() {
 	switch n := g.IntN(10); {
 	case n < 3:
@@ -35,11 +36,12 @@ func (g *generator) pause() {
 	}
 }
 
-// anyone returns a random user. Half of the possible users must not decide requests.
+// anyone returns a random user. Two of the four users, Bob and Mallory, are not allowed to decide requests.
 func (g *generator) anyone() Person { return pick(g, Owner, Ann, Bob, Mallory) }
 
-// ask makes an agent ask for permission, and makes users decide. Mostly the user of the turn decides. Often another
-// user tries, or a user decides several times. Other steps may come between the request and the decision.
+// ask makes an agent ask for permission, and makes users press up to three buttons of the request. The sender of the
+// prompt presses half of the buttons, and random users press the others. Before the first press, ductor or the agent
+// may end, or the sender may abort the turn.
 func (g *generator) ask() {
 	by, in := pick(g, Owner, Owner, Ann), g.shared()
 	acts := []Act{Ask{}}

@@ -9,7 +9,7 @@ type Step interface{ isStep() }
 // in the names of the effects that the prompt causes, such as p17.3.
 type Token string
 
-// Person is a user who acts.
+// Person is the name of a user in a scenario.
 type Person string
 
 // The users in every scenario.
@@ -125,8 +125,8 @@ type Deliver struct{ Prompt }
 type Redeliver struct{ Token Token }
 
 // Terminal makes an agent in a user's terminal call ductor's hook. If Does is TerminalAsks, the agent asks for
-// permission to run a command whose effect has the token in its name. If Does is TerminalEnds, the agent reports the
-// end of its turn.
+// permission to run a command, which contains the token. If Does is TerminalEnds, the agent reports the end of its
+// turn.
 type Terminal struct {
 	Does  TerminalAct
 	Token Token
@@ -143,7 +143,7 @@ const (
 
 func (TerminalAct) values() []string { return []string{"asks", "ends"} }
 
-// Wait waits for a time.
+// Wait pauses the scenario for the duration For.
 type Wait struct{ For time.Duration }
 
 // Settle waits until no turn is running and ductor need not call Telegram any more. Requests for permission may be

@@ -29,7 +29,7 @@ type storage struct {
 	mu      sync.Mutex
 	faults  []*diskFault
 	failed  []judge.DiskFailure
-	left    []func() error // functions that close the files that a dead ductor left open
+	left    []func() error // each closes a database that ductor had open when the world ended ductor
 	changed time.Time      // time of the last change of the database
 }
 
@@ -55,7 +55,7 @@ func newStorage(w *World, seed uint64) *storage {
 	return d
 }
 
-// One in freshEvery worlds begins without a database. The others begin with an empty database, which saves time.
+// One in freshEvery scenarios begins without a database. The others begin with an empty database, which saves time.
 const freshEvery = 10
 
 // empty returns the database file of a new ductor.
@@ -76,7 +76,7 @@ var empty = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// Prepare creates the empty database that all worlds copy. Call it outside of a synctest bubble.
+// Prepare creates the empty database that New copies for each scenario. Call Prepare outside of a synctest bubble.
 func Prepare() error {
 	_, err := empty()
 	return err
@@ -203,8 +203,8 @@ func isDatabase(name string) bool {
 	return ok && (end == "" || end == "-wal" || end == "-shm" || end == "-journal")
 }
 
-// setTimes sets the modification times of the database and its directory to the simulated time. From these times,
-// ductor determines which messages are older than the writes that were lost.
+// setTimes sets the modification times of the database and its directory to the simulated time of the last write. If
+// the database is damaged, ductor takes the time of the last write from the modification times (see store.Rescue).
 func (d *storage) setTimes() error {
 	d.mu.Lock()
 	at := d.changed

@@ -17,7 +17,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// collect collects the evidence while ductor still runs.
+// collect adds to p.evidence what must be observed while ductor still runs, for example the chats. The method
+// lookBehind adds the rest after ductor has ended.
 func (p *player) collect() {
 	e := &p.evidence
 	e.Ended = time.Now()
@@ -42,7 +43,7 @@ func (p *player) collect() {
 	e.Files = p.files("project")
 }
 
-// lookBehind collects the evidence that is available after ductor has ended.
+// lookBehind adds to p.evidence what can be observed after ductor has ended, for example files.
 func (p *player) lookBehind() {
 	e := &p.evidence
 	for _, note := range p.notes {
@@ -86,7 +87,8 @@ func (p *player) logOfDuctor() (all []string) {
 	return all
 }
 
-// files returns the contents of all files in a directory of the world, by their paths.
+// files returns the contents of all files below a subdirectory of World.dir. The keys are paths relative to the
+// subdirectory.
 func (p *player) files(name string) map[string]string {
 	all := map[string]string{}
 	root := p.path(name)

@@ -14,7 +14,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// The webhook in the configuration of each world.
+// Name and secret of the webhook in ductor's configuration.
 const (
 	hookName   = "ordeal"
 	hookSecret = "ordeal-secret-of-the-webhook"

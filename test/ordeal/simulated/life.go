@@ -19,7 +19,7 @@ import (
 // errDead is the error of each call that a ductor process makes after the process has died.
 var errDead = errors.New("ductor is dead")
 
-// atStep is the Point that stands for any step with an effect outside of ductor.
+// atStep is a Point for all steps of ductor that have an effect outside of ductor. It does not occur in scenarios.
 const atStep scenario.Point = "step"
 
 // life is one ductor process, from its start until it ends or dies. It counts the steps that have an effect outside of
@@ -52,8 +52,8 @@ const (
 	dead
 )
 
-// step counts a step of ductor. If ductor is planned to die at this step, ductor dies. If ductor is dead, step returns
-// an error.
+// step counts a step of ductor. If l.plan names this step, step ends ductor as planned. If ductor is dead, step returns
+// errDead.
 func (l *life) step(at scenario.Point, what string) error {
 	if l == nil {
 		return nil
@@ -116,7 +116,7 @@ func (l *life) stop(when string) {
 	close(l.stopping)
 }
 
-// die makes the process dead in the middle of its work. The disk must already have crashed.
+// die kills the simulated process in the middle of its work. The simulated disk calls die when the disk has crashed.
 func (l *life) die() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -153,7 +153,7 @@ func (l *life) diskStep(op disk.Op) disk.Crash {
 
 type plan struct{ scenario.Stop }
 
-// crash returns the effect of the planned end on the disk.
+// crash returns how the disk crashes when ductor ends as planned, or disk.NoCrash.
 func (p plan) crash() disk.Crash {
 	switch p.How {
 	case scenario.Crash:
@@ -164,7 +164,7 @@ func (p plan) crash() disk.Crash {
 	return disk.NoCrash
 }
 
-// failed handles an unplanned end of ductor. Like systemd, the world then starts ductor again.
+// failed handles an error that ended ductor. It makes World start ductor again after restartPause, like systemd.
 func (l *life) failed(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -265,7 +265,7 @@ func (l *life) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// ductorLog writes the log of ductor to the log of the world.
+// ductorLog adds the lines of ductor's own log to World.log.
 type ductorLog struct{ *life }
 
 func (d ductorLog) Write(p []byte) (int, error) {

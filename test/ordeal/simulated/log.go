@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// log records the events of a world, in order: calls to Telegram, prompts, actions of agents, and starts and ends of
+// log records the events of a scenario, in order: calls to Telegram, prompts, actions of agents, and starts and ends of
 // ductor.
 type log struct {
 	began time.Time
@@ -17,7 +17,7 @@ type log struct {
 
 	mu    sync.Mutex
 	lines []string
-	last  time.Time // time of the latest event; in the future if an event is expected
+	last  time.Time // time of the latest event, or of a later event that the simulation expects (see expectAt)
 	typed time.Time // when ductor last showed that it is typing
 }
 
@@ -38,7 +38,8 @@ func (l *log) noteQuietly(kind, format string, args ...any) {
 	l.lines = append(l.lines, line)
 }
 
-// expectAt records that an event is expected at a time.
+// expectAt records that an event will happen at the given time, for example that ductor will start again. Until then,
+// the scenario does not count as quiet.
 func (l *log) expectAt(moment time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,9 +54,9 @@ func (l *log) recordTyping() {
 	l.typed = time.Now()
 }
 
-// quietFor returns the time since the last event. The result is negative if an event is still expected (see expectAt).
-// If waiting is true, ductor's typing indicator also counts as an event. ductor shows the indicator while an agent
-// works or waits for a decision.
+// quietFor returns how much time has passed since the last event. It returns a negative duration until the time of the
+// last event that expectAt recorded. If waiting is true, ductor's typing indicator also counts as an event. ductor
+// shows the indicator while an agent works or waits for a decision.
 func (l *log) quietFor(waiting bool) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

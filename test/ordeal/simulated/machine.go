@@ -84,7 +84,8 @@ func (m *machine) start(id cli.RunID, cmd cli.Command) (*run, error) {
 		},
 	}
 	m.all.Go(func() {
-		// ductor starts this shell to kill child processes of agents. In this world, agents have no child processes.
+		// ductor starts this shell to kill the child processes of an agent. Simulated agents have no child processes, so the
+		// shell ends at once.
 		if r.name == shellName {
 			r.end(cli.ExitStatus{})
 			return

@@ -17,19 +17,19 @@ import (
 	"ductor/test/ordeal/spoil"
 )
 
-// Without returns the kinds of steps that this world does not support.
+// Without returns the kinds of steps that this package does not support, for Profile.Without.
 func Without() []string {
 	return []string{
-		"clock", "suspend", // the simulated clock cannot be changed
-		"terminal", // needs a socket, which testing/synctest does not support
+		"clock", "suspend", // they set the clock, which testing/synctest does not support
+		"terminal", // the hook needs a socket, which testing/synctest does not support
 	}
 }
 
 // mostRest limits how long Settle may wait. It is longer than any ban.
 const mostRest = 12 * time.Hour
 
-// Play creates a world in an empty directory and plays a scenario there. It returns the evidence, the lines of the
-// world's log, and the hash of these lines. It must run in a synctest bubble.
+// Play creates a World in an empty directory and runs a scenario there. It returns the evidence, the lines of
+// World.log, and the hash of these lines. Call Play in a synctest bubble.
 func Play(t testing.TB, dir string, s scenario.Scenario) (judge.Evidence, []string, string) {
 	w := New(t, dir, s)
 	p := &player{World: w, evidence: judge.Evidence{Scenario: s, Began: time.Now(), Secret: secret},
@@ -64,7 +64,7 @@ type player struct {
 	spoiled  *spoil.Telegram
 	release  map[int]func(int) // functions that deliver delayed updates; the key is the number of the step
 	answered sync.WaitGroup    // goroutines that wait for the answer to a button or a webhook
-	notes    []func()          // functions that add answers to the evidence; the world's mu guards them
+	notes    []func()          // functions that add answers to the evidence; World.mu guards them
 }
 
 func (p *player) trouble(what string, err error) {
@@ -121,7 +121,7 @@ func (p *player) perform(step scenario.Step) {
 
 func effect(name string) string { return "echo " + name + " >> effects.log" }
 
-// post sends a text of any user, even of users who may not use the bot.
+// post sends a text as the user `by`, who need not be allowed to use the bot.
 func (p *player) post(by scenario.Person, in scenario.Place, token, old scenario.Token, text string,
 	opts ...telegram.SendOption) telegram.Message {
 	c, topic, at := p.town.find(in, by)
@@ -250,7 +250,8 @@ func (p *player) kill(s scenario.Kill) {
 	}
 }
 
-// about returns the bot's newest message about a prompt for which wanted returns true.
+// about returns the bot's newest message that is about a prompt and satisfies the function wanted. It returns false if
+// there is no such message.
 func (p *player) about(token scenario.Token, wanted func(telegram.Message) bool) (telegram.Message, bool) {
 	prompt := p.sent[token]
 	for _, c := range p.town.chats {

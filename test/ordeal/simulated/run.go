@@ -37,8 +37,8 @@ type run struct {
 	by      cli.Terminator
 	ended   bool
 	exit    cli.ExitStatus
-	out     []byte // output after the position freed; earlier output is deleted
-	freed   int64
+	out     []byte // output of the program, without the first bytes, which were deleted
+	freed   int64  // number of deleted bytes of the output
 	printed []stamp
 	changed signal
 	prompt  scenario.Token // token of the newest prompt that the agent has started
@@ -81,7 +81,8 @@ func (r *run) append(p []byte) bool {
 	return true
 }
 
-// note adds a line to the log. If the program only checks an agent, the line does not count as activity.
+// note adds a line about this run to the log. If the run is not a turn but only checks an agent, the line does not
+// count as activity.
 func (r *run) note(kind, format string, args ...any) {
 	note := r.machine.log.note
 	if r.purpose.Mode == "" {

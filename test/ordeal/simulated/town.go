@@ -8,7 +8,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// town contains the users of a world and their chats.
+// town contains the users of a scenario and their chats.
 type town struct {
 	people map[scenario.Person]*telegram.Person
 	chats  []*square

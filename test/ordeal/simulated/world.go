@@ -21,7 +21,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// World is a ductor with everything around it: Telegram, agents and a disk. It lives in a bubble of synctest.
+// World contains ductor and its simulated environment: Telegram, agents and a disk. All code that uses a World must run
+// in the same synctest bubble.
 type World struct {
 	Telegram *telegram.Server
 
@@ -40,15 +41,15 @@ type World struct {
 	ended   chan struct{}
 	living  sync.WaitGroup
 
-	mu   sync.Mutex
-	life *life
-	gone time.Time // end of Telegram's outage
+	mu        sync.Mutex
+	life      *life
+	awayUntil time.Time // Telegram is unreachable before this time
 }
 
 // secret is in the environment of ductor and of its agents. It must not appear anywhere else.
 const secret = "sk-ordeal-4f1c9b7e5d2a8c6037e1"
 
-// New creates a world in an empty directory. It does not start ductor.
+// New creates a World in an empty directory. It does not start ductor.
 func New(t testing.TB, dir string, s scenario.Scenario) *World {
 	t.Helper()
 	o := s.Options
@@ -74,13 +75,13 @@ func (w *World) leave(until time.Time) {
 	w.log.expectAt(until)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.gone = until
+	w.awayUntil = until
 }
 
 func (w *World) away() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return time.Now().Before(w.gone)
+	return time.Now().Before(w.awayUntil)
 }
 
 // called records a call to Telegram. Polling and typing do not count as activity.
@@ -104,8 +105,7 @@ func (w *World) called(c telegram.Call) {
 func (w *World) path(name string) string { return filepath.Join(w.dir, name) }
 
 // socketFiles returns the names of the sockets in ductor's state directory. testing/synctest does not support sockets.
-// The world creates directories with these names, so that ductor cannot listen there. ductor then works without
-// sockets.
+// New creates directories with these names, so that ductor cannot listen there. ductor then works without sockets.
 func socketFiles() []string { return []string{"attach.sock", "terminal.sock", "mcp.sock"} }
 
 func (w *World) makeDirs() {
@@ -183,7 +183,7 @@ func (w *World) configure(o scenario.Options, hook bool) {
 	w.cfg = cfg
 }
 
-// Start starts ductor. Until Stop is called, the world starts ductor again whenever ductor has ended.
+// Start starts ductor. Until Stop is called, a goroutine starts ductor again whenever ductor has ended.
 func (w *World) Start() error {
 	err := w.open()
 	if err == nil {
@@ -250,7 +250,7 @@ func (w *World) openAgain() (err error) {
 		}
 		l := w.current()
 		w.log.note("failed", "start of life %d: %v", l.number, err)
-		time.Sleep(restartPause) // the planned death of ductor may come during this pause
+		time.Sleep(restartPause) // during this pause, ductor may still die as planned
 		switch {
 		case l.dead():
 			w.stops = append(w.stops, judge.Stop{How: l.ending().How, At: time.Now(), Up: time.Now()})
@@ -277,7 +277,7 @@ func isOfDisk(err error) bool {
 // mostStarts limits how often openAgain tries.
 const mostStarts = 1000
 
-// quiet is the time without any event after which Settle returns.
+// quiet is how long Settle waits for another event before it returns.
 const quiet = 90 * time.Second
 
 // Settle waits until nothing happens any more, but at most for the duration limit. It returns an error if the limit is
@@ -293,7 +293,7 @@ func (w *World) Settle(limit time.Duration, waiting bool) error {
 	return nil
 }
 
-// Stop ends ductor normally, and then the agents. After Stop has returned, nothing of the world runs.
+// Stop ends ductor normally, and then the agents. When Stop returns, all goroutines of the World have ended.
 func (w *World) Stop() error {
 	close(w.ended)
 	w.living.Wait()
@@ -315,5 +315,5 @@ func (w *World) Stop() error {
 	return err
 }
 
-// Log returns the lines of the world's log.
+// Log returns the lines of the log of events.
 func (w *World) Log() []string { return w.log.all() }

@@ -1,4 +1,4 @@
-// Package spoil makes the simulated Telegram fail as a scenario says. Both worlds use it.
+// Package spoil makes the simulated Telegram fail as a scenario says. Packages simulated and real use it.
 package spoil
 
 import (
@@ -17,7 +17,7 @@ type Telegram struct {
 	injected []*telegram.Injected
 }
 
-// Calls makes calls fail. It does not support scenario.Away, because only the world can break the connection.
+// Calls makes calls fail. It ignores scenario.Away: the caller must break the connection to Telegram.
 func (t *Telegram) Calls(s scenario.Telegram) {
 	f := telegram.Fault{Method: s.Method, Skip: s.Skip, Times: s.Times, RetryAfter: max(1, int(s.For.Seconds()))}
 	switch s.Fault {

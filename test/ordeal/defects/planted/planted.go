@@ -1,5 +1,5 @@
-// Package planted tells ductor which of the planted bugs is active. Only the patches of command defects import it, so
-// ductor itself does not contain it.
+// Package planted selects the active bug among the bugs of command test/ordeal/defects. The command adds these bugs to
+// ductor as patches. Only the patches import the package, so ductor itself does not contain it.
 package planted
 
 import "os"
@@ -7,5 +7,5 @@ import "os"
 // name is the bug that is active in this process, or "".
 var name = os.Getenv("ORDEAL_DEFECT")
 
-// On reports whether a planted bug is active.
+// On reports whether the bug with the given name is active.
 func On(defect string) bool { return name == defect }
