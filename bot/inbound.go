@@ -87,7 +87,10 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 			p.feedback.Edit(in, message, page.Text, page.Keyboard)
 		},
 	})
-	h.edits = edits.New(edits.Options{Desk: p.desk, Prompts: p.chat.queue.edits, Finish: f.Finish, Lang: o.Lang})
+	h.edits = edits.New(edits.Options{
+		Desk: p.desk, Prompts: p.chat.queue.edits, Waits: p.chat.queue.waits, Jobs: p.opts.Jobs, Finish: f.Finish,
+		Lang: o.Lang,
+	})
 	jobs := cron.New(cron.Options{
 		Jobs: p.opts.Jobs, Journal: p.opts.Journal, Models: menus, Now: o.Now, Lang: o.Lang, Log: o.Log,
 	})
@@ -263,8 +266,10 @@ func wantsOf(c naming.Choice) orchestrator.Wants {
 
 // Edited implements updates.Handler. If the edited message was speech, Edited corrects the transcript. If it was the
 // prompt of the running turn, Edited offers to restart the turn. If the prompt has ended, Edited tells the user.
-func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int, text string) bool {
+func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int, text string,
+	named *orchestrator.Wants) bool {
 	e := editOf(in, message, text)
+	e.Wants = named
 	if in.Role.May(orchestrator.ActAsChat) && (h.correctTranscript(ctx, in) || h.edits.Offer(ctx, e)) {
 		return true
 	}

@@ -127,6 +127,12 @@ func (q *queueCards) waiting(in orchestrator.ConversationID, message int) (turn 
 	return turn, found
 }
 
+// waits reports whether a prompt from the given message waits.
+func (q *queueCards) waits(in orchestrator.ConversationID, message int) bool {
+	_, waits := q.waiting(in, message)
+	return waits
+}
+
 func (q *queueCards) buttons(p lang.Printer, t orchestrator.Turn) tgapi.Keyboard {
 	b := turnButtons{p}
 	row := []tgapi.Button{b.Interrupt(t.ID), b.Cancel(t.ID)}

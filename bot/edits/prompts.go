@@ -12,16 +12,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// Prompts stores the new texts of edited prompts. It closes the offer to restart a turn when the turn ends, and
-// remembers the newest prompts that have run since ductor started. It is safe for concurrent use.
+// Prompts stores the new texts of edited prompts. It closes the offer to restart a turn when the turn ends. It also
+// remembers the newest prompts whose turns have ended since ductor started. It is safe for concurrent use.
 type Prompts struct {
 	journal  orchestrator.CardStore
 	messages *message.Messages
 	lang     *lang.Choices
 	log      *slog.Logger
 
-	mu  sync.Mutex
-	ran map[messageKey]ranPrompt
+	mu    sync.Mutex
+	ended map[messageKey]endedPrompt
+	order []messageKey // the keys of ended, oldest first
 }
 
 // NewPrompts creates a Prompts.
@@ -50,7 +51,7 @@ func (p *Prompts) save(ctx context.Context, turn cli.TurnID, e editedPrompt) err
 }
 
 // Ended closes the open offer to restart a turn. The message with the offer then shows that the turn has ended.
-func (p *Prompts) Ended(ctx context.Context, t orchestrator.Turn) {
+func (p *Prompts) Ended(ctx context.Context, t orchestrator.Turn, o orchestrator.Outcome) {
 	e, err := p.load(ctx, t.ID)
 	if err == nil && e.Offer != "" {
 		err = p.save(ctx, t.ID, editedPrompt{Text: e.Text})
@@ -58,7 +59,7 @@ func (p *Prompts) Ended(ctx context.Context, t orchestrator.Turn) {
 	if err != nil {
 		p.log.Warn("withdraw the offer to start over", "turn", t.ID, "err", err)
 	}
-	p.remember(t, e.Offer != "")
+	p.remember(t, o, e.Offer != "")
 	if e.Offer == "" {
 		return
 	}
@@ -71,42 +72,63 @@ type messageKey struct {
 	id int
 }
 
-// ranPrompt is a prompt that has run.
-type ranPrompt struct {
+// endedPrompt is a prompt whose newest turn has ended.
+type endedPrompt struct {
+	turn     cli.TurnID
 	text     string
-	answered bool // the user knows that an edit has no effect
+	wants    orchestrator.Wants // of the first turn; a repetition can run with another agent
+	idle     bool               // the turn failed before its agent did anything
+	answered bool               // the user knows that an edit has no effect
 }
 
-// mostRan limits how many prompts Prompts remembers.
-const mostRan = 256
+// mostEnded limits how many prompts Prompts remembers.
+const mostEnded = 256
 
-// remember stores the prompt of a turn that has ended. answered reports whether the user already knows that an edit of
-// the prompt has no effect.
-func (p *Prompts) remember(t orchestrator.Turn, answered bool) {
+// remember stores the prompt of a turn that has ended with the outcome o. answered reports whether the user already
+// knows that an edit of the prompt has no effect. If there are too many prompts, remember drops the oldest.
+func (p *Prompts) remember(t orchestrator.Turn, o orchestrator.Outcome, answered bool) {
 	if t.Prompt.Message == 0 {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := messageKey{t.Prompt.Conversation, t.Prompt.Message}
-	answered = answered || p.ran[key].answered
-	if len(p.ran) >= mostRan || p.ran == nil {
-		p.ran = map[messageKey]ranPrompt{}
+	was, known := p.ended[key]
+	if !known {
+		p.order = append(p.order, key)
+		was.wants = t.Wants
 	}
-	p.ran[key] = ranPrompt{t.Prompt.Text, answered}
+	if len(p.order) > mostEnded {
+		delete(p.ended, p.order[0])
+		p.order = p.order[1:]
+	}
+	if p.ended == nil {
+		p.ended = map[messageKey]endedPrompt{}
+	}
+	p.ended[key] = endedPrompt{
+		turn: t.ID, text: t.Prompt.Text, wants: was.wants, answered: answered || was.answered,
+		idle: o.State == orchestrator.TurnFailed && o.Text == "" && o.Steps == 0,
+	}
 }
 
-// answer reports whether the user must learn that the edited prompt has ended. It returns true only once for each
-// prompt.
-func (p *Prompts) answer(e Edit) bool {
+// changed returns the ended prompt that the edit changes. It returns false if ductor remembers no such prompt, if the
+// user already got an answer, or if the edit changes neither the user's words nor the agent.
+func (p *Prompts) changed(e Edit) (endedPrompt, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was, known := p.ended[messageKey{e.By.Conversation, e.Prompt}]
+	is := e.Wants
+	sameAgent := is == nil || is.Agent == was.wants.Agent && is.Model == was.wants.Model && is.Effort == was.wants.Effort
+	return was, known && !was.answered && !(sameAgent && sameWords(was.text, e.Text, e.Words))
+}
+
+// markAnswered records that the user knows that edits of the prompt have no effect.
+func (p *Prompts) markAnswered(e Edit) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := messageKey{e.By.Conversation, e.Prompt}
-	was, known := p.ran[key]
-	if !known || was.answered || sameWords(was.text, e.Text, e.Words) {
-		return false
+	if was, known := p.ended[key]; known {
+		was.answered = true
+		p.ended[key] = was
 	}
-	was.answered = true
-	p.ran[key] = was
-	return true
 }

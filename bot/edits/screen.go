@@ -28,10 +28,13 @@ type Desk interface {
 	Restart(ctx context.Context, running cli.TurnID, text string, by orchestrator.Press) (orchestrator.Receipt, error)
 }
 
-// Options configures a Screen. All fields are required.
+// Options configures a Screen. All fields except Jobs are required.
 type Options struct {
 	Desk    Desk
 	Prompts *Prompts
+	// Waits reports whether a prompt from the given message waits in the queue.
+	Waits func(in orchestrator.ConversationID, message int) bool
+	Jobs  orchestrator.Jobs
 	// Finish marks updates as handled and stores notices, in one transaction.
 	Finish func(ctx context.Context, updates []int64, notices ...orchestrator.Message) (done bool)
 	Lang   *lang.Choices
@@ -51,6 +54,8 @@ type Edit struct {
 	Prompt  int    // the first message of the prompt
 	Text    string // the new text of the prompt
 	Words   string // the user's own words in Text
+	// Wants contains the agent and model that the new text names. It is nil if the text names none.
+	Wants *orchestrator.Wants
 }
 
 // Offer offers to restart the running turn after its prompt was edited. It returns false if no turn with this prompt is
@@ -87,14 +92,37 @@ func (s *Screen) Offer(ctx context.Context, e Edit) bool {
 }
 
 // AnswerLate explains that the prompt has ended. It does so once for each message. It returns false if it answered
-// nothing.
+// nothing, for example because the prompt still waits or runs, or because a job will run it later.
 func (s *Screen) AnswerLate(ctx context.Context, e Edit) bool {
-	if !s.Prompts.answer(e) {
+	prompt, changed := s.Prompts.changed(e)
+	if !changed || s.mayRun(ctx, e, prompt.turn) {
 		return false
 	}
-	text := s.Lang.Of(e.By.Conversation.Chat).Text("bot.edited-late")
-	s.answer(ctx, e, message.Content{Text: render.Plain(text), Silent: true})
+	s.Prompts.markAnswered(e)
+	key := lang.Key("bot.edited-late")
+	if prompt.idle {
+		key = "bot.edited-never-ran"
+	}
+	s.answer(ctx, e, message.Content{Text: render.Plain(s.Lang.Of(e.By.Conversation.Chat).Text(key)), Silent: true})
 	return true
+}
+
+// mayRun reports whether the prompt still waits, runs, or will run because of a job. last is the ID of the newest turn
+// of the prompt that has ended. If mayRun cannot find out, it returns true.
+func (s *Screen) mayRun(ctx context.Context, e Edit, last cli.TurnID) bool {
+	in := e.By.Conversation
+	if s.Waits(in, e.Prompt) {
+		return true
+	}
+	st, err := s.Desk.Status(ctx, in)
+	if err != nil || st.Running != nil && st.Running.Message == e.Prompt && st.Running.Turn != last {
+		return true
+	}
+	if s.Jobs == nil {
+		return false
+	}
+	job, err := s.Jobs.Job(ctx, orchestrator.LaterJob(last), in)
+	return !errors.Is(err, orchestrator.ErrNoJob) && (err != nil || !job.Finished())
 }
 
 func (s *Screen) answer(ctx context.Context, e Edit, c message.Content) {

@@ -315,8 +315,12 @@ func (r *receiver) edit(ctx context.Context, t *task, in *Message) error {
 		}
 		return nil
 	}
+	var named *orchestrator.Wants
 	if first == in.ID {
-		if to, named := r.cutModelName(ctx, in); named && r.handler.EditedToModel(ctx, in, first, to) {
+		if to, found := r.cutModelName(ctx, in); found {
+			named = &to
+		}
+		if named != nil && r.handler.EditedToModel(ctx, in, first, *named) {
 			return nil
 		}
 	}
@@ -334,7 +338,7 @@ func (r *receiver) edit(ctx context.Context, t *task, in *Message) error {
 		return nil
 	case changed && r.reactions():
 		r.feedback.React(in.Conversation, in.ID, editEmoji, 0)
-	case !changed && r.handler.Edited(ctx, in, message, text):
+	case !changed && r.handler.Edited(ctx, in, message, text, named):
 		return nil
 	}
 	r.finisher.Finish(ctx, t.updates)

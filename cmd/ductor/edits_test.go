@@ -88,8 +88,12 @@ func TestAnEditOfAPromptThatRan(t *testing.T) {
 	town.awaitDone(2)
 	user.Edit(command, "/model codex")
 	town.awaitMessage(func(m telegram.Message) bool { return m.Text == lateEdit && m.ReplyTo == command.ID })
-	if all := town.lateEdits(); len(all) != 2 {
-		t.Errorf("edits of two messages get %d answers: %+v", len(all), all)
+	model := town.say(`[[start]] [[text "a third answer"]]`)
+	town.awaitDone(3)
+	user.Edit(model, "@codex "+model.Text)
+	town.awaitMessage(func(m telegram.Message) bool { return m.Text == lateEdit && m.ReplyTo == model.ID })
+	if all := town.lateEdits(); len(all) != 3 {
+		t.Errorf("edits of three messages get %d answers: %+v", len(all), all)
 	}
 	if m, found := town.chat.View().Find("the better answer"); found && m.From.Bot {
 		t.Errorf("an edit ran: %q", m.Text)
