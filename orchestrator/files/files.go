@@ -207,9 +207,11 @@ func (s *Service) find(at orchestrator.FilePlace, path string) (root, below stri
 	case s.isSecret(full) || s.isSecret(filepath.Join(cli.RealPath(root), below)):
 		return "", "", &orchestrator.FileError{Path: path, Why: orchestrator.FileSecret}
 	}
-	// The working directory itself may be below a hidden directory, such as a worktree in .worktrees.
+	// The working directory itself may be in a worktree below a hidden directory.
 	visible := below
-	if dirRoot, dir := locate(at.Roots, at.Dir); dirRoot != "" && cli.RealPath(dirRoot) == cli.RealPath(root) {
+	dirRoot, dir := locate(at.Roots, at.Dir)
+	if dirRoot != "" && cli.RealPath(dirRoot) == cli.RealPath(root) &&
+		rooted.CheckVisible(withoutWorktrees(dir)) == nil {
 		if rel, err := filepath.Rel(dir, below); err == nil && filepath.IsLocal(rel) {
 			visible = rel
 		}
@@ -218,6 +220,23 @@ func (s *Service) find(at orchestrator.FilePlace, path string) (root, below stri
 		return "", "", refused(path, err)
 	}
 	return root, below, nil
+}
+
+// withoutWorktrees removes the hidden directories from a path that ductor and Claude create for worktrees, together with
+// the names of the worktrees: .worktrees/<name> and .claude/worktrees/<name>.
+func withoutWorktrees(path string) string {
+	var rest []string
+	for steps := strings.Split(path, string(filepath.Separator)); len(steps) > 0; {
+		switch {
+		case len(steps) > 1 && steps[0] == ".worktrees" && !strings.HasPrefix(steps[1], "."):
+			steps = steps[2:]
+		case len(steps) > 2 && steps[0] == ".claude" && steps[1] == "worktrees" && !strings.HasPrefix(steps[2], "."):
+			steps = steps[3:]
+		default:
+			rest, steps = append(rest, steps[0]), steps[1:]
+		}
+	}
+	return filepath.Join(rest...)
 }
 
 // locate returns the innermost root that contains an absolute path, and the path relative to this root. It returns ""

@@ -113,9 +113,9 @@ func TestARootThatIsALink(t *testing.T) {
 	}
 }
 
-// The working directory can be hidden, such as a worktree in .worktrees. Hidden files below it, and those elsewhere in
-// the roots, stay hidden.
-func TestAWorkingDirectoryThatIsHidden(t *testing.T) {
+// The working directory can be a worktree in a hidden directory. Hidden files below it, and those elsewhere in the
+// roots, stay hidden.
+func TestAWorktreeInAHiddenDirectory(t *testing.T) {
 	s, at := service(t, map[string]string{
 		"work/.worktrees/fix/a.txt": "a", "work/.worktrees/fix/out/b.txt": "b", "work/.worktrees/fix/.git": "x",
 		"work/.worktrees/fix/.env": "x", "work/.worktrees/fix/.ssh/config": "x", "work/.worktrees/other/a.txt": "x",
@@ -166,6 +166,31 @@ func TestAWorkingDirectoryThatIsHidden(t *testing.T) {
 	at = orchestrator.FilePlace{Dir: filepath.Join(t.TempDir(), "x"), Roots: []string{root}}
 	if _, err := s.Read(t.Context(), at, filepath.Join(root, ".ssh", "config")); why(err) != orchestrator.FileHidden {
 		t.Errorf("from outside: %v", err)
+	}
+}
+
+// Only worktrees are visible as working directories below hidden ones.
+func TestAWorkingDirectoryThatIsHidden(t *testing.T) {
+	content := map[string]string{}
+	dirs := map[string]orchestrator.FileRefusal{
+		".worktrees/fix": "", ".claude/worktrees/fix": "", "work/.worktrees/fix/src": "",
+		".worktrees/fix/.claude/worktrees/nested": "", "work/.git": "hidden", ".ssh": "hidden", ".config/gh": "hidden",
+		".git/.worktrees/fix": "hidden", ".worktrees/fix/.git": "hidden", ".worktrees": "hidden", ".claude": "hidden",
+		".worktrees/.git": "hidden", ".claude/worktrees": "hidden", ".claude/worktrees/.git": "hidden",
+		".claude/agents/fix": "hidden",
+	}
+	for dir := range dirs {
+		content[dir+"/a.txt"] = "a"
+	}
+	s, at := service(t, content)
+	for dir, want := range dirs {
+		at.Dir = filepath.Join(at.Roots[0], dir)
+		_, err := s.Read(t.Context(), at, "a.txt")
+		_, listed := s.List(t.Context(), at, ".")
+		_, written := s.Write(t.Context(), at, "", "new.txt", []byte("new"))
+		if why(err) != want || why(listed) != want || why(written) != want {
+			t.Errorf("in %s: read %v, listed %v, wrote %v; want %q", dir, err, listed, written, want)
+		}
 	}
 }
 
