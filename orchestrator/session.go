@@ -132,6 +132,27 @@ func (s Session) Agents(entries []Turn) (agents []cli.Agent) {
 	return agents
 }
 
+// LastChosen returns the AgentEnv of the newest turn that the agent of the conversation answered, given the last entries
+// of a session in order. Turns with another agent do not count: a prompt that named its agent, and a turn in which a
+// substitute ran. LastChosen returns the zero AgentEnv if no turn counts.
+func LastChosen(entries []Turn) AgentEnv {
+	turns := make(map[cli.TurnID]Turn, len(entries))
+	for _, t := range entries {
+		turns[t.ID] = t
+	}
+	for _, t := range slices.Backward(entries) {
+		// A turn that repeats the prompt with another agent names that agent, although its prompt does not.
+		first := t
+		for before, ok := turns[first.Again]; ok; before, ok = turns[first.Again] {
+			first = before
+		}
+		if t.Entry.Kind == TurnEntry && t.Outcome.Text != "" && !t.Outcome.Substitute && first.Wants.Agent == "" {
+			return t.AgentEnv()
+		}
+	}
+	return AgentEnv{}
+}
+
 // MostSessionName limits the characters of a session's name.
 const MostSessionName = 128
 
@@ -285,8 +306,8 @@ type Sessions interface {
 	Turns(ctx context.Context, in ConversationID, id SessionID, limit int) ([]Turn, error)
 	// Resume makes a session the current session of the conversation.
 	Resume(ctx context.Context, in ConversationID, id SessionID) (Session, error)
-	// Continue is like Resume, and also makes the agent that answered last in the session the agent of the
-	// conversation. It does not change the agent if the last one can't run in the conversation.
+	// Continue is like Resume, and also makes the agent that answered last in the session (see LastChosen) and its
+	// account those of the conversation. It changes neither if the conversation can't use them.
 	Continue(ctx context.Context, in ConversationID, id SessionID) (Session, error)
 	// Own returns a session that belongs to the user who pressed, from any conversation. It returns ErrElsewhere for a
 	// session of another user, and ErrNoSession for an unknown ID.

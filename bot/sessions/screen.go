@@ -203,7 +203,11 @@ func (s *Screen) continued(ctx context.Context, p lang.Printer, now orchestrator
 		return tgapi.Answer{}, err
 	}
 	st, err := s.o.Status(ctx, now.Conversation)
-	notice := p.Text("sessions.resumed-with", render.AgentName(p, st.Agent), s.title(p, now))
+	who := render.AgentName(p, st.Agent)
+	if account := st.Settings.Accounts[st.Agent]; account != "" {
+		who = p.Text("limit.with", who, string(account))
+	}
+	notice := p.Text("sessions.resumed-with", who, s.title(p, now))
 	return s.resumed(ctx, p, now, notice, err)
 }
 

@@ -51,7 +51,7 @@ func (e engine) Status(ctx context.Context, in orchestrator.ConversationID) (st 
 	if err == nil && c.Session != "" {
 		st.Session, err = e.db.Session(ctx, c.Session)
 	}
-	st.Agent, st.Dir = c.Agent, "/src"
+	st.Agent, st.Dir, st.Settings = c.Agent, "/src", c.Settings
 	return st, err
 }
 
@@ -66,26 +66,19 @@ func (engine) Directory(path string) (string, error) {
 	return path, nil
 }
 
-func (e engine) Resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error) {
+func (e engine) Resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID,
+	as orchestrator.AgentEnv) (orchestrator.Session, error) {
 	c, err := e.db.Conversation(ctx, in)
 	if err != nil {
 		return orchestrator.Session{}, err
 	}
-	c.Session = id
+	if c.Session = id; as.Agent != "" {
+		c.Agent, c.Settings.Accounts = as.Agent, c.Settings.Accounts.With(as.Agent, as.Account)
+	}
 	if err := e.db.SaveConversation(ctx, c); err != nil {
 		return orchestrator.Session{}, err
 	}
 	return e.db.Session(ctx, id)
-}
-
-func (e engine) SetModel(ctx context.Context, in orchestrator.ConversationID, agent cli.Agent, model cli.ModelID,
-	effort cli.Effort) error {
-	c, err := e.db.Conversation(ctx, in)
-	if err != nil {
-		return err
-	}
-	c.Agent, c.Model, c.Effort = agent, model, effort
-	return e.db.SaveConversation(ctx, c)
 }
 
 func (e engine) Begin(ctx context.Context, s orchestrator.Session, agent cli.Agent) error {
@@ -105,7 +98,6 @@ type agents struct {
 	stored   []cli.StoredSession
 	err      error
 	released int
-	missing  cli.Agent // not configured
 }
 
 func (a *agents) StoredSessions(_ context.Context, in cli.Sandbox, _ cli.Accounts,
@@ -118,13 +110,6 @@ func (a *agents) StoredSessions(_ context.Context, in cli.Sandbox, _ cli.Account
 
 func (a *agents) ResumeCommand(_ context.Context, agent cli.Agent, req cli.Request) (string, error) {
 	return fmt.Sprintf("cd %s && %s --resume %s", req.Dir, agent, req.Resume), a.err
-}
-
-func (a *agents) CannotHold(agent cli.Agent, _ cli.Request) string {
-	if agent == a.missing {
-		return "ductor knows no agent of this name"
-	}
-	return ""
 }
 
 func (a *agents) Release(cli.Conversation) { a.released++ }
@@ -275,32 +260,49 @@ func TestAWalkThroughTheSessions(t *testing.T) {
 	r.shows("⑂ A better parser", "1 message", "> Fix the parser")
 }
 
-// A continued session goes on with the agent that answered last in it, if that agent can run in the chat. The page and
-// the notice name the agents.
+// A continued session goes on with the agent that answered last in it. The page and the notice name the agents.
 func TestAContinuedSessionGoesOnWithItsAgent(t *testing.T) {
-	for missing, want := range map[cli.Agent]cli.Agent{"": "codex", "codex": "gemini"} {
-		r := newRig(t)
-		r.agents.missing = missing
-		r.session(here, "s1", "The parser", [2]string{"begin", "by Claude"})
-		r.turn(orchestrator.Turn{ID: "s1-2", Session: "s1", Agent: "codex",
-			Prompt: orchestrator.Prompt{Conversation: here, Person: 1}}, "by Codex")
-		r.session(here, "s2", "The docs", [2]string{"begin", "by Claude"})
-		c, err := r.db.Conversation(t.Context(), here)
-		r.must(err)
-		c.Agent, c.Model, c.Effort = "gemini", "pro", "high"
-		r.must(r.db.SaveConversation(t.Context(), c))
-		r.command("")
-		r.press("The parser")
-		r.shows("With Codex, Claude")
-		r.press("Continue")
-		r.said("Your next message continues with " +
-			map[cli.Agent]string{"codex": "Codex", "gemini": "Gemini"}[want] + ": The parser")
-		c, err = r.db.Conversation(t.Context(), here)
-		r.must(err)
-		kept := c.Model == "pro" && c.Effort == "high"
-		if c.Session != "s1" || c.Agent != want || kept != (want == "gemini") {
-			t.Errorf("with %q missing, the chat uses %s %s %s", missing, c.Agent, c.Model, c.Effort)
-		}
+	r := newRig(t)
+	r.session(here, "s1", "The parser", [2]string{"begin", "by Claude"})
+	prompt := orchestrator.Prompt{Conversation: here, Person: 1}
+	r.turn(orchestrator.Turn{ID: "s1-2", Session: "s1", Agent: "codex", Prompt: prompt,
+		Entry: orchestrator.Entry{Account: "work"}}, "by Codex")
+	r.turn(orchestrator.Turn{ID: "s1-3", Session: "s1", Agent: "gemini", Prompt: prompt,
+		Wants: orchestrator.Wants{Agent: "gemini"}}, "by Gemini")
+	r.session(here, "s2", "The docs", [2]string{"begin", "by Claude"})
+	r.command("")
+	r.press("The parser")
+	r.shows("With Gemini, Codex, Claude")
+	r.press("Continue")
+	r.said("Your next message continues with Codex (work): The parser")
+	c, err := r.db.Conversation(t.Context(), here)
+	r.must(err)
+	if c.Session != "s1" || c.Agent != "codex" || c.Settings.Accounts["codex"] != "work" {
+		t.Errorf("the chat uses %s with %v in %s", c.Agent, c.Settings.Accounts, c.Session)
+	}
+}
+
+// forgetful is a store that cannot read the history of a session.
+type forgetful struct{ orchestrator.SessionStore }
+
+func (forgetful) History(context.Context, orchestrator.SessionID, int) ([]orchestrator.Turn, error) {
+	return nil, errors.New("the disk")
+}
+
+// A session continues with the agent of the chat if ductor cannot find out which agent answered last.
+func TestASessionContinuesWithoutItsHistory(t *testing.T) {
+	r := newRig(t)
+	r.session(here, "s1", "The parser", [2]string{"begin", "by Claude"})
+	c, err := r.db.Conversation(t.Context(), here)
+	r.must(err)
+	c.Session, c.Agent = "", "codex"
+	r.must(r.db.SaveConversation(t.Context(), c))
+	book := sessions.New(sessions.Options{Store: forgetful{r.db}, Now: func() time.Time { return noon }})
+	book.Attach(engine{r.db}, &r.agents)
+	_, err = book.Continue(t.Context(), here, "s1")
+	r.must(err)
+	if c, err = r.db.Conversation(t.Context(), here); err != nil || c.Session != "s1" || c.Agent != "codex" {
+		t.Errorf("the chat uses %s in %q, %v", c.Agent, c.Session, err)
 	}
 }
 

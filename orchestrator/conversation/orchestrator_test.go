@@ -311,7 +311,7 @@ func TestNewBeginsAnotherSessionAndLeavesTheRunningTurnAlone(t *testing.T) {
 	if err != nil || len(sessions) != 2 {
 		t.Fatalf("%d sessions, %v", len(sessions), err)
 	}
-	if _, err := h.Resume(t.Context(), here, sessions[1].ID); err != nil {
+	if _, err := h.Resume(t.Context(), here, sessions[1].ID, orchestrator.AgentEnv{}); err != nil {
 		t.Fatal(err)
 	}
 	h.submit(t, here, "back")
@@ -320,7 +320,7 @@ func TestNewBeginsAnotherSessionAndLeavesTheRunningTurnAlone(t *testing.T) {
 	if last := requests[len(requests)-1]; last.Resume != "native-claude" {
 		t.Errorf("the resumed session is %q", last.Resume)
 	}
-	if _, err := h.Resume(t.Context(), there, sessions[1].ID); !errors.Is(err, orchestrator.ErrElsewhere) {
+	if _, err := h.Resume(t.Context(), there, sessions[1].ID, orchestrator.AgentEnv{}); !errors.Is(err, orchestrator.ErrElsewhere) {
 		t.Errorf("another conversation resumed it: %v", err)
 	}
 }
@@ -430,7 +430,7 @@ func TestASessionThatWasResetCanBeGoneOnWith(t *testing.T) {
 		t.Fatalf("%d sessions, %v", len(sessions), err)
 	}
 	h.clock.advance(2 * time.Hour)
-	if _, err := h.Resume(t.Context(), here, sessions[0].ID); err != nil {
+	if _, err := h.Resume(t.Context(), here, sessions[0].ID, orchestrator.AgentEnv{}); err != nil {
 		t.Fatal(err)
 	}
 	h.submit(t, here, "two")

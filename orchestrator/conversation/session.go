@@ -244,8 +244,8 @@ func (c *conversation) absorb(other *conversation) {
 }
 
 // Resume implements sessions.Engine.
-func (e *Engine) Resume(ctx context.Context, id orchestrator.ConversationID,
-	session orchestrator.SessionID) (orchestrator.Session, error) {
+func (e *Engine) Resume(ctx context.Context, id orchestrator.ConversationID, session orchestrator.SessionID,
+	as orchestrator.AgentEnv) (orchestrator.Session, error) {
 	s, err := e.opts.Store.Session(ctx, session)
 	if err != nil {
 		return orchestrator.Session{}, err
@@ -257,9 +257,43 @@ func (e *Engine) Resume(ctx context.Context, id orchestrator.ConversationID,
 	if err := e.opts.Store.TouchSession(ctx, s.ID, e.now()); err != nil {
 		return orchestrator.Session{}, err
 	}
-	err = e.change(ctx, id, func(c *orchestrator.Conversation) { c.Session, c.Dir = s.ID, s.Dir })
+	err = e.change(ctx, id, func(c *orchestrator.Conversation) {
+		c.Session, c.Dir = s.ID, s.Dir
+		e.chooseAs(ctx, c, as)
+	})
 	if err == nil {
 		e.reopen(ctx, id)
 	}
 	return s, err
+}
+
+// chooseAs changes the agent of a conversation to the agent in as, and the account of this agent to the account in as.
+// It leaves both unchanged if the agent cannot run in the directory of the conversation. If the account cannot be used,
+// it leaves the account unchanged.
+func (e *Engine) chooseAs(ctx context.Context, c *orchestrator.Conversation, as orchestrator.AgentEnv) {
+	if as.Agent == "" {
+		return
+	}
+	in, err := e.opts.Places.Sandbox(c.ID, c.Dir, "")
+	if err != nil {
+		return
+	}
+	who, err := e.chooseAgent(cli.AtOnce(ctx), *c, in)
+	if err != nil {
+		return
+	}
+	bounds := e.boundsOf(*c, c.Dir)
+	for _, account := range []cli.Account{as.Account, c.Settings.Accounts[as.Agent]} {
+		accounts := c.Settings.Accounts.With(as.Agent, account)
+		if e.opts.Gateway.CannotHold(as.Agent, cli.Request{
+			Sandbox: in, Permission: e.permissionOf(*c, in), Accounts: accounts,
+			ToolLists: e.toolLists(*c, c.Dir), MaxTurns: bounds.MaxTurns,
+		}) != "" {
+			continue
+		}
+		if c.Settings.Accounts = accounts; who.Agent != as.Agent {
+			c.Agent, c.Model, c.Effort = as.Agent, "", ""
+		}
+		return
+	}
 }

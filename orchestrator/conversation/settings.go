@@ -152,7 +152,8 @@ func (e *Engine) roleFor(c orchestrator.Conversation) orchestrator.Role {
 	return role
 }
 
-// SetModel implements sessions.Engine.
+// SetModel sets the agent and model for the next turns. If the agent is new in the session, it gets the history of the
+// session.
 func (e *Engine) SetModel(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent, model cli.ModelID,
 	effort cli.Effort) error {
 	return e.changeAndWarm(ctx, id, func(c *orchestrator.Conversation) {

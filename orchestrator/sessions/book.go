@@ -15,18 +15,16 @@ import (
 
 // Engine runs the turns of conversations. *conversation.Engine implements it.
 type Engine interface {
-	// Resume makes a session the current session of a conversation.
-	Resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error)
+	// Resume makes a session the current session of a conversation. If as is not zero and the conversation can use its
+	// agent and account, Resume also makes them the agent and the account of the conversation.
+	Resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID,
+		as orchestrator.AgentEnv) (orchestrator.Session, error)
 	// Begin stores a new session and makes it the current session of its conversation. It also makes the given agent
 	// the agent of the conversation.
 	Begin(ctx context.Context, s orchestrator.Session, agent cli.Agent) error
 	// Move moves a session to another conversation. It returns ErrSessionInUse while a turn of the session runs.
 	Move(ctx context.Context, s orchestrator.Session, to orchestrator.ConversationID) error
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
-	// SetModel sets the agent and model for the next turns. If the agent is new in the session, it gets the history of
-	// the session.
-	SetModel(ctx context.Context, in orchestrator.ConversationID, agent cli.Agent, model cli.ModelID,
-		effort cli.Effort) error
 	// Directory returns the absolute path of a directory. If sessions must not work there, it returns ErrOutsideRoot or
 	// ErrNotADir.
 	Directory(path string) (string, error)
@@ -37,8 +35,6 @@ type Agents interface {
 	StoredSessions(ctx context.Context, in cli.Sandbox, of cli.Accounts, dir string) ([]cli.StoredSession, error)
 	ResumeCommand(ctx context.Context, agent cli.Agent, req cli.Request) (string, error)
 	Release(conversation cli.Conversation)
-	// CannotHold returns the reason why an agent cannot run a request, or "".
-	CannotHold(agent cli.Agent, req cli.Request) string
 }
 
 // Options configures a Book. All fields except Seen are required.
@@ -109,6 +105,11 @@ func (b *Book) Turns(ctx context.Context, in orchestrator.ConversationID, id orc
 // Resume implements orchestrator.Sessions. It restores an archived session.
 func (b *Book) Resume(ctx context.Context, in orchestrator.ConversationID,
 	id orchestrator.SessionID) (orchestrator.Session, error) {
+	return b.resume(ctx, in, id, orchestrator.AgentEnv{})
+}
+
+func (b *Book) resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID,
+	as orchestrator.AgentEnv) (orchestrator.Session, error) {
 	s, err := b.Session(ctx, in, id)
 	if err != nil {
 		return s, err
@@ -116,31 +117,21 @@ func (b *Book) Resume(ctx context.Context, in orchestrator.ConversationID,
 	if s, err = restored(ctx, b.opts.Store.TouchSession, s, b.opts.Now()); err != nil {
 		return s, err
 	}
-	return b.engine.Resume(ctx, in, id)
+	return b.engine.Resume(ctx, in, id, as)
 }
 
 // lastEntries is the number of entries in which Continue searches for the last answer.
-const lastEntries = 50
+const lastEntries = 200
 
 // Continue implements orchestrator.Sessions.
 func (b *Book) Continue(ctx context.Context, in orchestrator.ConversationID,
 	id orchestrator.SessionID) (orchestrator.Session, error) {
-	s, err := b.Resume(ctx, in, id)
-	if err != nil {
-		return s, err
+	var as orchestrator.AgentEnv
+	// Ignore an error, because the session can continue with the agent of the conversation, too.
+	if entries, err := b.opts.Store.History(ctx, id, lastEntries); err == nil {
+		as = orchestrator.LastChosen(entries)
 	}
-	entries, err := b.opts.Store.History(ctx, id, lastEntries)
-	if err != nil {
-		return s, err
-	}
-	st, err := b.engine.Status(ctx, in)
-	agents := s.Agents(entries)
-	if err != nil || len(agents) == 0 || agents[0] == st.Agent || b.agents.CannotHold(agents[0], cli.Request{
-		Sandbox: st.Sandbox, Permission: st.Permission, Accounts: st.Settings.Accounts,
-	}) != "" {
-		return s, err
-	}
-	return s, b.engine.SetModel(ctx, in, agents[0], "", "")
+	return b.resume(ctx, in, id, as)
 }
 
 // restored restores a session if it is archived. touch is the store's TouchSession.
@@ -258,7 +249,7 @@ func (b *Book) Fork(ctx context.Context, in orchestrator.ConversationID, turn cl
 	if err := b.opts.Store.ForkSession(ctx, fork, turn); err != nil {
 		return orchestrator.Session{}, err
 	}
-	return b.engine.Resume(ctx, in, fork.ID)
+	return b.engine.Resume(ctx, in, fork.ID, orchestrator.AgentEnv{})
 }
 
 // Export implements orchestrator.Sessions.
