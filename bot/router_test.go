@@ -14,6 +14,7 @@ import (
 	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/orchestrator"
+	"ductor/orchestrator/fence"
 )
 
 // inbound runs a test of the inbound side under a fake clock and checks that no update stays open.
@@ -174,6 +175,10 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 		{name: "cwd outside", update: func(r *inboundRig) map[string]any { return r.text("/cwd /etc") },
 			set: func(r *inboundRig) { r.desk.fail = orchestrator.ErrOutsideRoot }, calls: []string{"cwd 7/0 /etc"}, said: "outside"},
 		{name: "full queue", update: func(r *inboundRig) map[string]any { return r.text("more") },
+			set: func(r *inboundRig) { r.desk.full = true }, said: "queue is full"},
+		{name: "a reply to speech that stays unheard", update: replyToVoice,
+			prompt: []string{fence.LostSpeech() + "translate"}, said: "runs without the recording"},
+		{name: "a reply to speech with a full queue", update: replyToVoice,
 			set: func(r *inboundRig) { r.desk.full = true }, said: "queue is full"},
 		{name: "a store in trouble", update: func(r *inboundRig) map[string]any { return r.text("more") },
 			set: func(r *inboundRig) { r.desk.fail = errors.New("disk full") }, said: "couldn't save"},
@@ -565,4 +570,12 @@ func FuzzRoute(f *testing.F) {
 			}
 		}
 	})
+}
+
+// replyToVoice returns a message that replies to a voice message of the owner.
+func replyToVoice(r *inboundRig) map[string]any {
+	return r.text("translate", map[string]any{"reply_to_message": map[string]any{
+		"message_id": 2, "date": 1, "from": map[string]any{"id": owner, "first_name": "Ann"},
+		"voice": map[string]any{"file_id": "v", "file_unique_id": "v", "duration": 1, "file_size": 3},
+	}})
 }

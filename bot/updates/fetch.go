@@ -11,26 +11,19 @@ import (
 	"ductor/orchestrator/fence"
 )
 
-// addReplied adds the file or the words of the message to which the user's message replies to the prompt. If it cannot
-// understand the words, it tells the user. It returns false if an abort dropped the task or ductor is stopping.
+// addReplied adds the file or the words of the message to which the user's message replies to the prompt. It
+// returns false if an abort dropped the task or ductor is stopping.
 func (r *receiver) addReplied(ctx context.Context, q *queue, t *task, in *Message) ([]orchestrator.Attachment, bool) {
 	if !q.goSlow(t) {
 		return nil, false
 	}
 	var files []orchestrator.Attachment
-	failure := ""
 	if in.sent.reply.file.kind == speech {
-		failure = r.hearReplied(ctx, in)
+		r.hearReplied(ctx, in)
 	} else {
 		files = r.fetchRepliedFile(ctx, in)
 	}
-	if ctx.Err() != nil || !q.commit(t) {
-		return nil, false
-	}
-	if failure != "" {
-		r.finisher.Finish(ctx, nil, refusal(in.Conversation, in.sent.reply.id, failure))
-	}
-	return files, true
+	return files, ctx.Err() == nil && q.commit(t)
 }
 
 // fetchRepliedFile downloads the file of the message to which the user's message replies. If the download fails, it
@@ -50,12 +43,12 @@ func (r *receiver) fetchRepliedFile(ctx context.Context, in *Message) []orchestr
 }
 
 // hearReplied adds the words of the voice message to which the user's message replies to the prompt. If it cannot
-// understand them, it adds a line about that, and returns the text that explains it to the user.
-func (r *receiver) hearReplied(ctx context.Context, in *Message) (failure string) {
-	p := r.lang.Of(in.Conversation.Chat)
+// understand them, it adds a line about that, and sets Message.unheard.
+func (r *receiver) hearReplied(ctx context.Context, in *Message) {
 	if r.listener == nil {
 		in.Context += fence.LostSpeech()
-		return p.Text("updates.no-transcriber")
+		in.unheard = errNoListener
+		return
 	}
 	r.acknowledge(in)
 	of := *in
@@ -68,10 +61,35 @@ func (r *receiver) hearReplied(ctx context.Context, in *Message) (failure string
 	if err != nil {
 		r.log.Warn("transcribe a message that is replied to", "update", in.Update(), "err", err)
 		in.Context += fence.LostSpeech()
-		return r.sentence(p, err)
+		in.unheard = err
+		return
 	}
 	in.Context += fence.Speech(of.Text)
-	return ""
+}
+
+var errNoListener = errors.New("no program for speech is configured")
+
+// explainUnheard tells the user that a prompt runs without the recording to which the user's message replies. The caller
+// must have stored the prompt. If ductor crashes before the notice is stored, only the agent knows that the recording is
+// missing.
+func (r *receiver) explainUnheard(ctx context.Context, in *Message) {
+	if in.unheard == nil {
+		return
+	}
+	p, err, why := r.lang.Of(in.Conversation.Chat), in.unheard, ""
+	switch {
+	case errors.Is(err, errNoListener):
+		why = p.Text("updates.unheard-no-program")
+	case errors.Is(err, errNoFolder):
+		why = p.Text("updates.unheard-no-folder")
+	case errors.Is(err, ErrNothingHeard):
+		why = p.Text("updates.unheard-no-words")
+	case errors.As(err, new(unheard)):
+		why = p.Text("updates.unheard-failed", render.Cut(render.OneLine(err.Error()), 300))
+	default:
+		why = r.uploads.Sentence(p, err)
+	}
+	r.finisher.Finish(ctx, nil, refusal(in.Conversation, in.ID, p.Text("updates.unheard", why)))
 }
 
 // fetch downloads the files of the messages, and transcribes speech. If a file fails, fetch also returns its message.

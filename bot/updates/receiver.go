@@ -216,6 +216,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 		Arrived: first.Arrived,
 	}
 	if isSpoken(parts) && r.handler.Heard(ctx, first, prompt, wants) {
+		r.explainUnheard(ctx, first)
 		return nil
 	}
 	receipt, err := r.turns.Submit(ctx, prompt, wants)
@@ -230,6 +231,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	case receipt.Full:
 		return r.refuse(ctx, t, first, p.Text("updates.queue-full"))
 	}
+	r.explainUnheard(ctx, first)
 	r.acknowledge(first)
 	if receipt.Did == orchestrator.BusySteer && r.reactions() {
 		r.feedback.React(first.Conversation, first.ID, steerEmoji, 0)

@@ -82,11 +82,11 @@ esac`
 // recording is missing.
 func TestARepliedVoiceMessage(t *testing.T) {
 	const missing = "[The recording in the message that this replies to is missing"
-	for name, c := range map[string]struct{ script, notice, told string }{
-		"heard":             {`cat "$1"`, "", "[Said in the message that this replies to]"},
-		"nothing heard":     {"echo", "I heard no words in it", missing},
-		"failed":            {`echo "no model" >&2; exit 1`, "I couldn't turn this into text", missing},
-		"without a program": {"", "I can't understand speech yet", missing},
+	for name, c := range map[string]struct{ script, direct, notice, told string }{
+		"heard":             {`cat "$1"`, "", "", "[Said in the message that this replies to]"},
+		"nothing heard":     {"echo", "I heard no words in it", "I heard no words in it.", missing},
+		"failed":            {`echo "no model" >&2; exit 1`, "I couldn't turn this into text", "I couldn't turn it into text", missing},
+		"without a program": {"", "I can't understand speech yet", "I can't understand speech yet", missing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var town *town
@@ -97,11 +97,12 @@ func TestARepliedVoiceMessage(t *testing.T) {
 			}
 			owner := town.chat.Person()
 			voice := owner.SendVoice(town.chat, []byte("the words"))
-			town.awaitAfter(voice, c.notice)
+			town.awaitAfter(voice, c.direct)
 			reply := owner.Send(town.chat, "translate", telegram.ReplyTo(voice.ID))
 			if c.notice != "" {
-				if m := town.awaitAfter(reply, c.notice); m.ReplyTo != voice.ID {
-					t.Errorf("the notice replies to message %d, and the recording is %d", m.ReplyTo, voice.ID)
+				m := town.awaitAfter(reply, "Your message runs without the recording to which it replies. "+c.notice)
+				if m.ReplyTo != reply.ID || strings.Contains(m.Text, "again") {
+					t.Errorf("the notice about message %d is %+v", reply.ID, m)
 				}
 			}
 			town.awaitMessage(func(m telegram.Message) bool {
