@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -193,8 +194,12 @@ func (s *Sender) Deliver(ctx context.Context, t orchestrator.Turn, o orchestrato
 	return err
 }
 
-// nameUnsent sends a message that names the files of an aborted turn.
+// nameUnsent sends a message that names the files of an aborted turn. It sends none for a quiet turn, because the chat
+// shows nothing of such a turn after an abort.
 func (s *Sender) nameUnsent(ctx context.Context, t orchestrator.Turn, files []orchestrator.OutFile) error {
+	if t.IsQuiet() {
+		return nil
+	}
 	to, key := t.Prompt.Conversation, keyOf(t.ID)
 	if known, err := s.Messages.Composed(ctx, key); err != nil || known {
 		return err
@@ -206,11 +211,43 @@ func (s *Sender) nameUnsent(ctx context.Context, t orchestrator.Turn, files []or
 		}
 	}
 	p := s.Lang.Of(to.Chat)
-	text := p.Text("files.not-sent", render.Cut(render.OneLine(strings.Join(paths, ", ")), 1000))
-	if t.Prompt.Rights.OfListed() { // other users may not use /get
-		text += " " + p.Text("files.get-unsent", render.Cut(render.OneLine(paths[0]), 1000))
+	text := render.Plain(p.Text("files.not-sent", render.Cut(render.OneLine(strings.Join(paths, ", ")), 1000)))
+	if path := s.pathForGet(ctx, t, paths); path != "" {
+		command := render.Styled(render.Code, "/get "+path)
+		text = render.Concat(text, render.Plain(" "), render.Filled(p.Text("files.get-unsent", render.Slot), command))
 	}
-	return s.store(ctx, to, key, []message.Content{{Text: render.Plain(text), Silent: true}})
+	return s.store(ctx, to, key, []message.Content{{Text: text, Silent: true}})
+}
+
+// pathForGet returns a path with which /get can send one of the files of a turn. The chat may have moved to another
+// directory since the turn began, so the path may be absolute. pathForGet returns "" if /get can send none of the files,
+// or if the user may not use /get.
+func (s *Sender) pathForGet(ctx context.Context, t orchestrator.Turn, paths []string) string {
+	// Only users who may use /get can create jobs.
+	if !t.Prompt.Rights.OfListed() && !orchestrator.IsJobTurn(t.ID) {
+		return ""
+	}
+	of, err := s.Files.OfTurn(ctx, t)
+	if err != nil {
+		return ""
+	}
+	for _, path := range paths[:min(len(paths), orchestrator.MostFiles)] {
+		if render.OneLine(path) != path || len(path) > 1000 {
+			continue
+		}
+		at, err := s.Files.OfChat(ctx, t.Prompt.Conversation, path)
+		if err == nil && at.Dir != of.Dir && !filepath.IsAbs(path) && !strings.HasPrefix(path, "~") {
+			path = filepath.Join(of.Dir, path)
+			at, err = s.Files.OfChat(ctx, t.Prompt.Conversation, path)
+		}
+		if err != nil || at.Sandbox != of.Sandbox {
+			continue
+		}
+		if _, err := s.Files.Read(ctx, at, path); err == nil {
+			return path
+		}
+	}
+	return ""
 }
 
 func keyOf(turn cli.TurnID) string { return "turn/" + string(turn) }

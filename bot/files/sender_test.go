@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -19,12 +20,13 @@ import (
 // project has files by path. Those whose names end in .png are pictures.
 type project struct {
 	orchestrator.Files
-	files map[string]string
-	reads int
+	files   map[string]string
+	reads   int
+	turnDir string // where the turn works; empty for the directory of the chat
 }
 
 func (p *project) OfTurn(context.Context, orchestrator.Turn) (orchestrator.FilePlace, error) {
-	return orchestrator.FilePlace{Dir: "/project"}, nil
+	return orchestrator.FilePlace{Dir: cmp.Or(p.turnDir, "/root/work")}, nil
 }
 
 func (p *project) Read(_ context.Context, _ orchestrator.FilePlace, path string) (orchestrator.ProjectFile, error) {
@@ -185,7 +187,7 @@ func TestAnAnswerThatWasStoppedNamesItsFiles(t *testing.T) {
 			h.wantCalls("send")
 		}
 		want := "📎 Not sent, because the turn was stopped: a.txt, b.png, c.png, gone.txt. /get a.txt sends a file."
-		if got := h.chat.Text(); got != want || h.project.reads > 0 {
+		if got := h.chat.Text(); got != want || h.project.reads != 1 {
 			h.Errorf("the chat shows %q after %d reads", got, h.project.reads)
 		}
 		if err := h.deliverAs(orchestrator.TurnAborted, "no files"); err != nil {
@@ -193,18 +195,49 @@ func TestAnAnswerThatWasStoppedNamesItsFiles(t *testing.T) {
 		}
 		h.wantCalls("send")
 	})
-	inHouse(t, func(h *rig) { // a member may not use /get
-		turn := orchestrator.Turn{ID: "T"}
-		turn.Prompt.Rights.Of = orchestrator.RightsOfMember
-		stopped := orchestrator.Outcome{State: orchestrator.TurnAborted, Text: "[[file: a.txt]]"}
-		if err := h.sender.Deliver(context.Background(), turn, stopped); err != nil {
-			h.Fatal(err)
-		}
-		h.wantCalls("send")
-		if got := h.chat.Text(); got != "📎 Not sent, because the turn was stopped: a.txt." {
-			h.Errorf("the chat shows %q", got)
-		}
-	})
+}
+
+// The message about files of an aborted turn contains only a command that the user may use and that works.
+func TestTheCommandForUnsentFiles(t *testing.T) {
+	member := orchestrator.Turn{Prompt: orchestrator.Prompt{Rights: orchestrator.Rights{Of: orchestrator.RightsOfMember}}}
+	job := orchestrator.Turn{ID: orchestrator.JobRun{ID: "r1"}.Turn(), Prompt: orchestrator.Prompt{
+		Rights: orchestrator.Rights{Of: orchestrator.RightsOfJob}}}
+	quiet := orchestrator.Turn{Wants: orchestrator.Wants{Silence: "NOTHING"}}
+	for name, c := range map[string]struct {
+		turn  orchestrator.Turn
+		dir   string
+		named string
+		want  string
+	}{
+		"of a member":         {member, "", "a.txt", "a.txt."},
+		"of a job":            {job, "", "a.txt", "a.txt. /get a.txt sends a file."},
+		"of a quiet job":      {quiet, "", "a.txt", ""},
+		"in the chat's place": {orchestrator.Turn{}, "", "a.txt", "a.txt. /get a.txt sends a file."},
+		"in another place":    {orchestrator.Turn{}, "/elsewhere", "b.txt", "b.txt. /get /elsewhere/b.txt sends a file."},
+		"an absolute path": {orchestrator.Turn{}, "/elsewhere", "/elsewhere/b.txt",
+			"/elsewhere/b.txt. /get /elsewhere/b.txt sends a file."},
+		"out of reach":             {orchestrator.Turn{}, "/elsewhere", "a.txt", "a.txt."},
+		"a file that is not there": {orchestrator.Turn{}, "", "gone.txt", "gone.txt."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inHouse(t, func(h *rig) {
+				h.project.turnDir, h.project.files["/elsewhere/b.txt"] = c.dir, "b"
+				c.turn.ID = cmp.Or(c.turn.ID, "T")
+				stopped := orchestrator.Outcome{State: orchestrator.TurnAborted, Text: "[[file: " + c.named + "]]"}
+				if err := h.sender.Deliver(context.Background(), c.turn, stopped); err != nil {
+					h.Fatal(err)
+				}
+				if c.want == "" {
+					h.wantCalls()
+					return
+				}
+				h.wantCalls("send")
+				if got := h.chat.Text(); got != "📎 Not sent, because the turn was stopped: "+c.want {
+					h.Errorf("the chat shows %q", got)
+				}
+			})
+		})
+	}
 }
 
 // However Telegram answers, a file is in the chat once, or a notice says that it may be missing.
