@@ -176,10 +176,6 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 			set: func(r *inboundRig) { r.desk.fail = orchestrator.ErrOutsideRoot }, calls: []string{"cwd 7/0 /etc"}, said: "outside"},
 		{name: "full queue", update: func(r *inboundRig) map[string]any { return r.text("more") },
 			set: func(r *inboundRig) { r.desk.full = true }, said: "queue is full"},
-		{name: "a reply to speech that stays unheard", update: replyToVoice,
-			prompt: []string{fence.LostSpeech() + "translate"}, said: "runs without the recording"},
-		{name: "a reply to speech with a full queue", update: replyToVoice,
-			set: func(r *inboundRig) { r.desk.full = true }, said: "queue is full"},
 		{name: "a store in trouble", update: func(r *inboundRig) map[string]any { return r.text("more") },
 			set: func(r *inboundRig) { r.desk.fail = errors.New("disk full") }, said: "couldn't save"},
 		{name: "a handler that panics", update: func(r *inboundRig) map[string]any { return r.text("panic") }, said: "went wrong inside ductor"},
@@ -572,10 +568,26 @@ func FuzzRoute(f *testing.F) {
 	})
 }
 
-// replyToVoice returns a message that replies to a voice message of the owner.
-func replyToVoice(r *inboundRig) map[string]any {
-	return r.text("translate", map[string]any{"reply_to_message": map[string]any{
-		"message_id": 2, "date": 1, "from": map[string]any{"id": owner, "first_name": "Ann"},
-		"voice": map[string]any{"file_id": "v", "file_unique_id": "v", "duration": 1, "file_size": 3},
-	}})
+// The notice about a recording without known words comes only if the reply to the recording runs.
+func TestARepliedRecordingThatStaysUnheard(t *testing.T) {
+	for _, full := range []bool{false, true} {
+		inbound(t, func(t *testing.T, r *inboundRig) {
+			r.desk.full = full
+			r.send(r.text("translate", map[string]any{"reply_to_message": map[string]any{
+				"message_id": 2, "date": 1, "from": map[string]any{"id": owner, "first_name": "Ann"},
+				"voice": map[string]any{"file_id": "v", "file_unique_id": "v", "duration": 1, "file_size": 3},
+			}}))
+			r.settle()
+			prompts, said := []string{fence.LostSpeech() + "translate"}, "runs without the recording"
+			if full {
+				prompts, said = nil, "queue is full"
+			}
+			if got := r.desk.Texts(); !slices.Equal(got, prompts) {
+				t.Errorf("with a full queue %v, prompts %q", full, got)
+			}
+			if got := r.journal.said(); len(got) != 1 || !strings.Contains(got[0], said) {
+				t.Errorf("with a full queue %v, the notices are %q", full, got)
+			}
+		})
+	}
 }

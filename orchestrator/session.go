@@ -146,7 +146,8 @@ func LastChosen(entries []Turn) AgentEnv {
 		for before, ok := turns[first.Again]; ok; before, ok = turns[first.Again] {
 			first = before
 		}
-		if t.Entry.Kind == TurnEntry && t.Outcome.Text != "" && !t.Outcome.Substitute && first.Wants.Agent == "" {
+		if t.Entry.Kind == TurnEntry && t.Outcome.Text != "" && t.Outcome.Recovery.Replaced == "" &&
+			first.Wants.Agent == "" {
 			return t.AgentEnv()
 		}
 	}

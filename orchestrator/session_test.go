@@ -10,7 +10,8 @@ import (
 // An agent that ran only for one prompt is not the agent to which a session returns.
 func TestTheLastChosenAgent(t *testing.T) {
 	turn := func(id string, agent cli.Agent, change func(*Turn)) Turn {
-		one := Turn{ID: cli.TurnID(id), Agent: agent, Outcome: Outcome{Text: "an answer"}, Entry: Entry{Account: "work"}}
+		one := Turn{ID: cli.TurnID(id), Agent: agent, Entry: Entry{Account: "work"}}
+		one.Outcome.Text = "an answer"
 		if change != nil {
 			change(&one)
 		}
@@ -19,20 +20,23 @@ func TestTheLastChosenAgent(t *testing.T) {
 	claude := turn("a", "claude", nil)
 	failed := turn("f", "claude", func(t *Turn) { t.Outcome.Text = "" })
 	named := func(t *Turn) { t.Wants.Agent = t.Agent }
+	substitute := func(t *Turn) { t.Outcome.Recovery.Replaced = "claude" }
+	consultation := func(t *Turn) { t.Entry.Kind = ConsultationEntry }
 	again := func(id cli.TurnID) func(*Turn) { return func(t *Turn) { t.Wants.Agent, t.Again = t.Agent, id } }
 	for name, c := range map[string]struct {
 		entries []Turn
 		want    cli.Agent
 	}{
-		"no entries":          {nil, ""},
-		"the newest answer":   {[]Turn{claude, turn("b", "codex", nil)}, "codex"},
-		"no answer":           {[]Turn{claude, turn("b", "codex", func(t *Turn) { t.Outcome.Text = "" })}, "claude"},
-		"a named agent":       {[]Turn{claude, turn("b", "codex", named)}, "claude"},
-		"only a named agent":  {[]Turn{turn("b", "codex", named)}, ""},
-		"a substitute":        {[]Turn{claude, turn("b", "codex", func(t *Turn) { t.Outcome.Substitute = true })}, "claude"},
-		"a consultation":      {[]Turn{claude, turn("b", "codex", func(t *Turn) { t.Entry.Kind = ConsultationEntry })}, "claude"},
-		"gone on with":        {[]Turn{failed, turn("b", "codex", again("f"))}, "codex"},
-		"gone on with twice":  {[]Turn{failed, turn("b", "codex", again("f")), turn("c", "gemini", again("b"))}, "gemini"},
+		"no entries":         {nil, ""},
+		"the newest answer":  {[]Turn{claude, turn("b", "codex", nil)}, "codex"},
+		"no answer":          {[]Turn{claude, turn("b", "codex", func(t *Turn) { t.Outcome.Text = "" })}, "claude"},
+		"a named agent":      {[]Turn{claude, turn("b", "codex", named)}, "claude"},
+		"only a named agent": {[]Turn{turn("b", "codex", named)}, ""},
+		"a substitute":       {[]Turn{claude, turn("b", "codex", substitute)}, "claude"},
+		"a consultation":     {[]Turn{claude, turn("b", "codex", consultation)}, "claude"},
+		"gone on with":       {[]Turn{failed, turn("b", "codex", again("f"))}, "codex"},
+		"gone on with twice": {[]Turn{failed, turn("b", "codex", again("f")),
+			turn("c", "gemini", again("b"))}, "gemini"},
 		"a named agent again": {[]Turn{claude, turn("b", "codex", named), turn("c", "codex", again("b"))}, "claude"},
 	} {
 		got := LastChosen(c.entries)

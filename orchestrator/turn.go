@@ -162,8 +162,6 @@ type Outcome struct {
 	Duration time.Duration `json:"duration_ns,omitempty"`
 	Denials  []cli.Denial  `json:"denials,omitempty"`
 	Fallback bool          `json:"fallback,omitempty"`
-	// Substitute means that another agent than the chosen one ran the turn.
-	Substitute bool `json:"substitute,omitempty"`
 	// Failure is a sentence for the chat that explains the failure. It is empty on success.
 	Failure  string   `json:"failure,omitempty"`
 	Recovery Recovery `json:"-"`

@@ -118,7 +118,8 @@ func (p *Prompts) changed(e Edit) (endedPrompt, bool) {
 	defer p.mu.Unlock()
 	was, known := p.ended[messageKey{e.By.Conversation, e.Prompt}]
 	is := e.Wants
-	sameAgent := is == nil || is.Agent == was.wants.Agent && is.Model == was.wants.Model && is.Effort == was.wants.Effort
+	sameAgent := is == nil ||
+		is.Agent == was.wants.Agent && is.Model == was.wants.Model && is.Effort == was.wants.Effort
 	return was, known && !was.answered && !(sameAgent && sameWords(was.text, e.Text, e.Words))
 }
 

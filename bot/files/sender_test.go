@@ -199,7 +199,8 @@ func TestAnAnswerThatWasStoppedNamesItsFiles(t *testing.T) {
 
 // The message about files of an aborted turn contains only a command that the user may use and that works.
 func TestTheCommandForUnsentFiles(t *testing.T) {
-	member := orchestrator.Turn{Prompt: orchestrator.Prompt{Rights: orchestrator.Rights{Of: orchestrator.RightsOfMember}}}
+	member := orchestrator.Turn{Prompt: orchestrator.Prompt{
+		Rights: orchestrator.Rights{Of: orchestrator.RightsOfMember}}}
 	job := orchestrator.Turn{ID: orchestrator.JobRun{ID: "r1"}.Turn(), Prompt: orchestrator.Prompt{
 		Rights: orchestrator.Rights{Of: orchestrator.RightsOfJob}}}
 	quiet := orchestrator.Turn{Wants: orchestrator.Wants{Silence: "NOTHING"}}
@@ -213,7 +214,8 @@ func TestTheCommandForUnsentFiles(t *testing.T) {
 		"of a job":            {job, "", "a.txt", "a.txt. /get a.txt sends a file."},
 		"of a quiet job":      {quiet, "", "a.txt", ""},
 		"in the chat's place": {orchestrator.Turn{}, "", "a.txt", "a.txt. /get a.txt sends a file."},
-		"in another place":    {orchestrator.Turn{}, "/elsewhere", "b.txt", "b.txt. /get /elsewhere/b.txt sends a file."},
+		"in another place": {orchestrator.Turn{}, "/elsewhere", "b.txt",
+			"b.txt. /get /elsewhere/b.txt sends a file."},
 		"an absolute path": {orchestrator.Turn{}, "/elsewhere", "/elsewhere/b.txt",
 			"/elsewhere/b.txt. /get /elsewhere/b.txt sends a file."},
 		"out of reach":             {orchestrator.Turn{}, "/elsewhere", "a.txt", "a.txt."},

@@ -66,22 +66,18 @@ func (engine) Directory(path string) (string, error) {
 	return path, nil
 }
 
-func (e engine) Resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID,
-	as orchestrator.AgentEnv) (orchestrator.Session, error) {
-	c, err := e.db.Conversation(ctx, in)
+func (e engine) Resume(ctx context.Context, s orchestrator.Session, as orchestrator.AgentEnv) error {
+	c, err := e.db.Conversation(ctx, s.Conversation)
 	if err != nil {
-		return orchestrator.Session{}, err
+		return err
 	}
-	if c.Session = id; as.Agent != "" {
+	if c.Session = s.ID; as.Agent != "" {
 		c.Agent, c.Settings.Accounts = as.Agent, c.Settings.Accounts.With(as.Agent, as.Account)
 	}
-	if err := e.db.SaveConversation(ctx, c); err != nil {
-		return orchestrator.Session{}, err
-	}
-	return e.db.Session(ctx, id)
+	return e.db.SaveConversation(ctx, c)
 }
 
-func (e engine) Begin(ctx context.Context, s orchestrator.Session, agent cli.Agent) error {
+func (e engine) Begin(ctx context.Context, s orchestrator.Session) error {
 	if err := e.db.CreateSession(ctx, s); err != nil {
 		return err
 	}
@@ -89,7 +85,9 @@ func (e engine) Begin(ctx context.Context, s orchestrator.Session, agent cli.Age
 	if err != nil {
 		return err
 	}
-	c.Agent = agent
+	for of := range s.AgentSessions {
+		c.Agent = of.Agent
+	}
 	return e.db.SaveConversation(ctx, c)
 }
 
@@ -297,10 +295,13 @@ func TestASessionContinuesWithoutItsHistory(t *testing.T) {
 	r.must(err)
 	c.Session, c.Agent = "", "codex"
 	r.must(r.db.SaveConversation(t.Context(), c))
-	book := sessions.New(sessions.Options{Store: forgetful{r.db}, Now: func() time.Time { return noon }})
+	book := sessions.New(sessions.Options{Store: forgetful{r.db}, Now: func() time.Time { return noon.Add(time.Hour) }})
 	book.Attach(engine{r.db}, &r.agents)
 	_, err = book.Continue(t.Context(), here, "s1")
 	r.must(err)
+	if s, err := r.db.Session(t.Context(), "s1"); err != nil || !s.Used.Equal(noon.Add(time.Hour)) {
+		t.Errorf("the session was used at %v, %v", s.Used, err) // an old session could end at the next turn
+	}
 	if c, err = r.db.Conversation(t.Context(), here); err != nil || c.Session != "s1" || c.Agent != "codex" {
 		t.Errorf("the chat uses %s in %q, %v", c.Agent, c.Session, err)
 	}

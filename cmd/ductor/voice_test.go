@@ -83,9 +83,10 @@ esac`
 func TestARepliedVoiceMessage(t *testing.T) {
 	const missing = "[The recording in the message that this replies to is missing"
 	for name, c := range map[string]struct{ script, direct, notice, told string }{
-		"heard":             {`cat "$1"`, "", "", "[Said in the message that this replies to]"},
-		"nothing heard":     {"echo", "I heard no words in it", "I heard no words in it.", missing},
-		"failed":            {`echo "no model" >&2; exit 1`, "I couldn't turn this into text", "I couldn't turn it into text", missing},
+		"heard":         {`cat "$1"`, "", "", "[Said in the message that this replies to]"},
+		"nothing heard": {"echo", "I heard no words in it", "I heard no words in it.", missing},
+		"failed": {`echo "no model" >&2; exit 1`, "I couldn't turn this into text", "I couldn't turn it into text",
+			missing},
 		"without a program": {"", "I can't understand speech yet", "I can't understand speech yet", missing},
 	} {
 		t.Run(name, func(t *testing.T) {

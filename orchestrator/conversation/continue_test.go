@@ -46,7 +46,7 @@ func TestAResumedSessionBringsItsAgent(t *testing.T) {
 		{"another account", orchestrator.AgentEnv{Agent: "claude", Account: "work"}, chosen, nil,
 			chosen + " map[claude:work]"},
 		{"an account that is gone", orchestrator.AgentEnv{Agent: "codex", Account: "gone"}, chosen, nil,
-			"codex   map[]"},
+			chosen + " map[]"},
 		{"a forbidden tool", orchestrator.AgentEnv{Agent: "codex", Account: "work"}, chosen,
 			func(o *conversation.Options) { o.DeniedTools = []string{"web"} }, chosen + " map[]"},
 		{"a limit of the project", orchestrator.AgentEnv{Agent: "codex"}, chosen, func(o *conversation.Options) {
@@ -68,7 +68,7 @@ func TestAResumedSessionBringsItsAgent(t *testing.T) {
 			}
 			all, err := h.Sessions(t.Context(), here)
 			must(t, err)
-			if _, err := h.Resume(t.Context(), here, all[0].ID, c.as); err != nil {
+			if err := h.Resume(t.Context(), all[0], c.as); err != nil {
 				t.Fatal(err)
 			}
 			conv, err := h.db.Conversation(t.Context(), here)

@@ -161,7 +161,8 @@ func TestASubstituteRunsTheTurn(t *testing.T) {
 		h.agent.instead.agent = "codex"
 		id := h.submit(t, here, "hello").Turn
 		h.awaitEnded(t, id)
-		if of, err := h.db.Turn(t.Context(), id); err != nil || of.Agent != "codex" || !of.Outcome.Substitute {
+		of, err := h.db.Turn(t.Context(), id)
+		if err != nil || of.Agent != "codex" || of.Outcome.Recovery.Replaced != "claude" {
 			t.Errorf("%s: the turn is %+v, %v", kind, of, err)
 		}
 		if _, err := h.Submit(t.Context(), orchestrator.Prompt{Conversation: here, Person: 1, Text: "to you", Updates: []int64{1 << 41}}, orchestrator.Wants{Agent: "claude"}); err != nil {

@@ -69,8 +69,7 @@ func TestAnAgentIsOpenedAheadAsTheNextTurnWillWantIt(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err = h.Resume(t.Context(), here, sessions[0].ID, orchestrator.AgentEnv{})
-			return err
+			return h.Resume(t.Context(), sessions[0], orchestrator.AgentEnv{})
 		}},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -15,13 +15,12 @@ import (
 
 // Engine runs the turns of conversations. *conversation.Engine implements it.
 type Engine interface {
-	// Resume makes a session the current session of a conversation. If as is not zero and the conversation can use its
-	// agent and account, Resume also makes them the agent and the account of the conversation.
-	Resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID,
-		as orchestrator.AgentEnv) (orchestrator.Session, error)
-	// Begin stores a new session and makes it the current session of its conversation. It also makes the given agent
-	// the agent of the conversation.
-	Begin(ctx context.Context, s orchestrator.Session, agent cli.Agent) error
+	// Resume makes a session the current session of its conversation. If as is not zero and the conversation can use
+	// its agent and account, Resume also makes them the agent and the account of the conversation.
+	Resume(ctx context.Context, s orchestrator.Session, as orchestrator.AgentEnv) error
+	// Begin stores a new session with one agent session, and makes it the current session of its conversation. It also
+	// makes the agent and the account of the agent session those of the conversation.
+	Begin(ctx context.Context, s orchestrator.Session) error
 	// Move moves a session to another conversation. It returns ErrSessionInUse while a turn of the session runs.
 	Move(ctx context.Context, s orchestrator.Session, to orchestrator.ConversationID) error
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
@@ -114,10 +113,12 @@ func (b *Book) resume(ctx context.Context, in orchestrator.ConversationID, id or
 	if err != nil {
 		return s, err
 	}
-	if s, err = restored(ctx, b.opts.Store.TouchSession, s, b.opts.Now()); err != nil {
+	// Mark the session as used. Otherwise the policy for idle sessions could end it at the next turn.
+	if err := b.opts.Store.TouchSession(ctx, id, b.opts.Now()); err != nil {
 		return s, err
 	}
-	return b.engine.Resume(ctx, in, id, as)
+	s.Archived = false
+	return s, b.engine.Resume(ctx, s, as)
 }
 
 // lastEntries is the number of entries in which Continue searches for the last answer.
@@ -249,7 +250,10 @@ func (b *Book) Fork(ctx context.Context, in orchestrator.ConversationID, turn cl
 	if err := b.opts.Store.ForkSession(ctx, fork, turn); err != nil {
 		return orchestrator.Session{}, err
 	}
-	return b.engine.Resume(ctx, in, fork.ID, orchestrator.AgentEnv{})
+	if fork, err = b.opts.Store.Session(ctx, fork.ID); err != nil { // with its totals
+		return fork, err
+	}
+	return fork, b.engine.Resume(ctx, fork, orchestrator.AgentEnv{})
 }
 
 // Export implements orchestrator.Sessions.

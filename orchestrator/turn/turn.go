@@ -167,6 +167,9 @@ func (t *Turn) Finish(result cli.Result) orchestrator.Outcome {
 	}
 	out := t.outcome(result)
 	out.Steps = len(steps)
+	for _, agent := range t.Events.Replaced() {
+		out.Recovery.Replaced = agent
+	}
 	return out
 }
 
@@ -175,7 +178,7 @@ func (t *Turn) outcome(result cli.Result) orchestrator.Outcome {
 	out := orchestrator.Outcome{
 		State: orchestrator.TurnDone, Text: result.Text, Agent: t.turn.Agent, Model: result.Model,
 		Usage: result.Consumed.Usage, CostUSD: result.Consumed.CostUSD,
-		Denials: result.Denials, Fallback: result.Fallback, Substitute: len(t.Events.Replaced()) > 0,
+		Denials: result.Denials, Fallback: result.Fallback,
 		Ending: orchestrator.Ending{Standing: cli.Standing{Fill: result.Fill, Limits: t.Events.Limits().Near(now)}},
 		// now.Sub(Began) uses the monotonic clock, so it is right even if the wall clock was set back.
 		Duration: max(now.Sub(t.turn.Queued), now.Sub(t.start.Began), 0),
