@@ -13,6 +13,7 @@ import (
 	"ductor/bot/card"
 	"ductor/bot/checks"
 	"ductor/bot/display"
+	"ductor/bot/edits"
 	"ductor/bot/files"
 	"ductor/bot/menu"
 	"ductor/bot/message"
@@ -169,7 +170,7 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 	asks := display.New(b.messages, o.Lang)
 	cards := b.cardOptions(ctx, lost, asks)
 	b.chat = &Chat{typing: newTyping(), lost: lost, names: cards.Names, cards: card.New(cards), files: b.files,
-		queue:    newQueueCards(b.messages, o.Lang, &editOffers{o.Journal, b.messages, o.Lang, b.log}),
+		queue:    newQueueCards(b.messages, o.Lang, edits.NewPrompts(o.Journal, b.messages, o.Lang, b.log)),
 		messages: b.messages, lang: o.Lang, display: asks, icons: icons,
 		approvals: approval.New(approval.Options{
 			Messages: b.messages, Outbox: b.outbox, Pins: client, Quiet: o.Quiet, Journal: o.Journal, Lang: o.Lang,

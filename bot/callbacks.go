@@ -30,9 +30,7 @@ const (
 	actStop      = "h"
 	actSteer     = "t"
 	actInterrupt = "i"
-	actRestart   = "e"
 	actBoth      = "B" // restart the running turn with its own prompt and the waiting prompt
-	actKeep      = "k" // decline the restart
 )
 
 // turnButtons creates buttons that concern a turn.

@@ -78,7 +78,7 @@ func (c *Chat) Unqueued(t orchestrator.Turn) { c.queue.unqueued(t) }
 func (c *Chat) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 	c.silence.Forget(t.ID, t.Prompt.Conversation)
 	c.icons.Ended(t.Prompt.Conversation, t.Outcome)
-	c.queue.edits.ended(ctx, t)
+	c.queue.edits.Ended(ctx, t, t.Outcome)
 	if err := c.cards.Redeliver(ctx, t); err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (c turnCard) Show(ev cli.Event) {
 func (c turnCard) Finish(ctx context.Context, o orchestrator.Outcome) error {
 	c.chat.icons.Ended(c.turn.Prompt.Conversation, o)
 	c.silence.Ended()
-	c.chat.queue.edits.ended(ctx, c.turn)
+	c.chat.queue.edits.Ended(ctx, c.turn, o)
 	if err := c.Card.Finish(ctx, o); err != nil {
 		return err
 	}

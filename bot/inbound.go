@@ -14,6 +14,7 @@ import (
 	"ductor/bot/consult"
 	"ductor/bot/cron"
 	"ductor/bot/display"
+	"ductor/bot/edits"
 	"ductor/bot/files"
 	"ductor/bot/menu"
 	"ductor/bot/message"
@@ -51,7 +52,7 @@ type handlers struct {
 	commands    *commands
 	callbacks   *callbacks
 	approvals   *approval.Screen
-	restarts    *restarts
+	edits       *edits.Screen
 	logins      *agent.Logins
 	transcripts *transcript.Screen
 	journal     orchestrator.Journal
@@ -86,17 +87,17 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 			p.feedback.Edit(in, message, page.Text, page.Keyboard)
 		},
 	})
-	h.restarts = &restarts{desk: p.desk, journal: p.opts.Journal, finisher: f, feedback: p.feedback, lang: o.Lang}
+	h.edits = edits.New(edits.Options{
+		Desk: p.desk, Prompts: p.chat.queue.edits, Waits: p.chat.queue.waits, Jobs: p.opts.Jobs, Finish: f.Finish,
+		Lang: o.Lang,
+	})
 	jobs := cron.New(cron.Options{
 		Jobs: p.opts.Jobs, Journal: p.opts.Journal, Models: menus, Now: o.Now, Lang: o.Lang, Log: o.Log,
 	})
 	books := sessions.New(sessions.Options{
-		Sessions: p.opts.Sessions, Journal: p.opts.Journal, SetAway: p.opts.SetAway, Now: o.Now, Lang: o.Lang,
+		Status: p.desk.Status, Sessions: p.opts.Sessions, Journal: p.opts.Journal, SetAway: p.opts.SetAway,
+		Now: o.Now, Lang: o.Lang,
 		Files: sessionFiles(p.opts.Changes),
-		Current: func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) {
-			st, err := p.desk.Status(ctx, in)
-			return st.Session.ID, err
-		},
 	})
 	all := screens{
 		menus: menus, jobs: jobs, sessions: books, files: files.NewScreen(p.chat.files), reload: p.opts.Reload,
@@ -130,7 +131,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 		desk: p.desk, finisher: f, feedback: p.feedback, lang: o.Lang, log: o.Log, queue: p.chat.queue, menus: menus,
 		store: p.opts.Journal, buttons: all.buttons(o.Lang),
 	}
-	h.callbacks.register(p, h.transcripts, h.restarts)
+	h.callbacks.register(p, h.transcripts, h.edits)
 	h.callbacks.buttons[tgapi.LogInAction] = button{orchestrator.ChangeSettings, onScreen(h.logins.Press)}
 	return h
 }
@@ -142,16 +143,14 @@ func (h *handlers) newTranscripts(p parts, l *lang.Choices) *transcript.Screen {
 }
 
 // register adds the handlers of all buttons that belong to no screen.
-func (c *callbacks) register(p parts, heard *transcript.Screen, r *restarts) {
+func (c *callbacks) register(p parts, heard *transcript.Screen, e *edits.Screen) {
 	maps.Copy(c.buttons, map[string]button{
 		actShow:      {orchestrator.ChangeSettings, onTurn(c.show)},
 		actCancel:    {orchestrator.EndOwn, onTurn(c.cancel)},
 		actStop:      {orchestrator.EndOwn, onTurn(c.stop)},
 		actSteer:     {orchestrator.ChangeSettings, onTurn(c.steer)},
 		actInterrupt: {orchestrator.ChangeSettings, onTurn(c.interrupt)},
-		actRestart:   {orchestrator.ChangeSettings, onTurn(r.press)},
 		actBoth:      {orchestrator.ChangeSettings, c.startOver},
-		actKeep:      {orchestrator.ChangeSettings, onTurn(r.keep)},
 		actLanguage:  {orchestrator.ChangeSettings, onScreen(language{c.lang}.press)},
 		approval.Action: {orchestrator.DecideRequests,
 			func(ctx context.Context, press updates.Press, what string) (tgapi.Answer, error) {
@@ -164,7 +163,9 @@ func (c *callbacks) register(p parts, heard *transcript.Screen, r *restarts) {
 			func(ctx context.Context, press updates.Press, what string) (tgapi.Answer, error) {
 				return c.display(ctx, p.chat.display, press, what)
 			}},
-		transcript.Action: {orchestrator.SendPrompts, onScreen(heard.Press)},
+		transcript.Action:   {orchestrator.SendPrompts, onScreen(heard.Press)},
+		edits.ActionRestart: {orchestrator.ChangeSettings, onScreen(e.Restart)},
+		edits.ActionKeep:    {orchestrator.ChangeSettings, onScreen(e.Keep)},
 	})
 	c.buttons[actAccount] = button{orchestrator.ChangeSettings, c.pressAccount}
 	c.buttons[actNotAt] = button{orchestrator.ChangeSettings, c.cancelLater}
@@ -265,8 +266,22 @@ func wantsOf(c naming.Choice) orchestrator.Wants {
 }
 
 // Edited implements updates.Handler. If the edited message was speech, Edited corrects the transcript. If it was the
-// prompt of the running turn, Edited offers to restart the turn.
-func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int, text string) bool {
+// prompt of the running turn, Edited offers to restart the turn. If the prompt has ended, Edited tells the user.
+func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int, text string,
+	named *orchestrator.Wants) bool {
+	e := editOf(in, message, text)
+	e.Wants = named
+	if in.Role.May(orchestrator.ActAsChat) && (h.correctTranscript(ctx, in) || h.edits.Offer(ctx, e)) {
+		return true
+	}
+	return h.edits.AnswerLate(ctx, e)
+}
+
+func editOf(in *updates.Message, prompt int, text string) edits.Edit {
+	return edits.Edit{By: in.Press, Message: in.ID, Prompt: prompt, Text: text, Words: in.Text}
+}
+
+func (h *handlers) correctTranscript(ctx context.Context, in *updates.Message) bool {
 	shown, page, ok, err := h.transcripts.Edited(ctx, in.Conversation, in.Person, in.ID, in.Text)
 	if err != nil {
 		h.commands.log.Error("correct a transcript", "update", in.Update(), "err", err)
@@ -274,22 +289,21 @@ func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int,
 	switch {
 	case ok && shown == 0: // the bot has not sent the question about the transcript yet
 		h.finisher.Answer(ctx, in, page.Text, page.Keyboard)
-		return true
 	case ok:
 		h.feedback.Edit(in.Conversation, shown, page.Text, page.Keyboard)
 		h.finisher.Finish(ctx, in.Updates)
-		return true
 	}
-	return h.restarts.offer(ctx, in, message, text)
+	return ok
 }
 
 // EditedToCommand implements updates.Handler.
 func (h *handlers) EditedToCommand(ctx context.Context, in *updates.Message, first int) bool {
 	old, found := h.promptOf(ctx, in, first)
-	if found {
-		h.refuseEdit(ctx, in, old, "bot.edited-to-command")
+	if !found {
+		return h.edits.AnswerLate(ctx, editOf(in, first, in.Text))
 	}
-	return found
+	h.refuseEdit(ctx, in, old, "bot.edited-to-command")
+	return true
 }
 
 // EditedToModel implements updates.Handler.

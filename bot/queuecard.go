@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"ductor/bot/card"
+	"ductor/bot/edits"
 	"ductor/bot/message"
 	"ductor/bot/outbox"
 	"ductor/bot/render"
@@ -23,14 +24,14 @@ import (
 type queueCards struct {
 	messages *message.Messages
 	lang     *lang.Choices
-	edits    *editOffers // when a turn has ended, closes the offer to restart this turn
+	edits    *edits.Prompts // when a turn has ended, closes the offer to restart this turn
 
 	mu    sync.Mutex
 	cards map[cli.TurnID]*queueCard
 	past  map[cli.TurnID]bool // turns that left the queue before their card was created
 }
 
-func newQueueCards(messages *message.Messages, l *lang.Choices, edits *editOffers) *queueCards {
+func newQueueCards(messages *message.Messages, l *lang.Choices, edits *edits.Prompts) *queueCards {
 	return &queueCards{
 		messages: messages, lang: l, edits: edits,
 		cards: make(map[cli.TurnID]*queueCard), past: make(map[cli.TurnID]bool),
@@ -124,6 +125,12 @@ func (q *queueCards) waiting(in orchestrator.ConversationID, message int) (turn 
 		}
 	}
 	return turn, found
+}
+
+// waits reports whether a prompt from the given message waits.
+func (q *queueCards) waits(in orchestrator.ConversationID, message int) bool {
+	_, waits := q.waiting(in, message)
+	return waits
 }
 
 func (q *queueCards) buttons(p lang.Printer, t orchestrator.Turn) tgapi.Keyboard {

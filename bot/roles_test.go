@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"ductor/bot/edits"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/cli"
@@ -24,7 +25,7 @@ func TestAViewerChangesNothing(t *testing.T) {
 	const viewer = 8
 	actions := rapid.SampledFrom([]string{
 		actAgain, actFresh, actSummary, actCompact, actLater, actHandOff, actDrop, actNotAt, tgapi.LogInAction, actLift, actShow, actCancel, actStop, actSteer,
-		actInterrupt, actRestart, actKeep, actLanguage, "m", "p", "a", "j", "f", "o", "unknown",
+		actInterrupt, edits.ActionRestart, edits.ActionKeep, actLanguage, "m", "p", "a", "j", "f", "o", "unknown",
 	})
 	// not available in this rig
 	absent := map[string]bool{"files": true, "get": true, "put": true, "consult": true, "group": true, "pair": true, "users": true, "doctor": true}
@@ -146,8 +147,8 @@ func TestAButtonOfAMessageThatTheBotCannotRead(t *testing.T) {
 		"page of jobs":       {"j:o:chat/one:", "notice/x", false},
 		"project":            {"G:o:abc", "notice/x", false},
 		"Runs at":            {actNotAt + ":" + turn, "notice/x", false},
-		"start over":         {actRestart + ":" + turn, "notice/x", false},
-		"keep running":       {actKeep + ":" + turn, "notice/x", false},
+		"start over":         {edits.ActionRestart + ":" + turn, "notice/x", false},
+		"keep running":       {edits.ActionKeep + ":" + turn, "notice/x", false},
 		"account":            {offered(orchestrator.ActionAccount("claude/work")), "card/" + turn + "/0", true},
 		"mode":               {offered(orchestrator.ActionMode(cli.Auto)), "card/" + turn + "/0", true},
 		"run again":          {actAgain + ":" + turn, "card/" + turn + "/1", true},

@@ -14,6 +14,7 @@ import (
 	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/orchestrator"
+	"ductor/orchestrator/fence"
 )
 
 // inbound runs a test of the inbound side under a fake clock and checks that no update stays open.
@@ -565,4 +566,28 @@ func FuzzRoute(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The notice about a recording without known words comes only if the reply to the recording runs.
+func TestARepliedRecordingThatStaysUnheard(t *testing.T) {
+	for _, full := range []bool{false, true} {
+		inbound(t, func(t *testing.T, r *inboundRig) {
+			r.desk.full = full
+			r.send(r.text("translate", map[string]any{"reply_to_message": map[string]any{
+				"message_id": 2, "date": 1, "from": map[string]any{"id": owner, "first_name": "Ann"},
+				"voice": map[string]any{"file_id": "v", "file_unique_id": "v", "duration": 1, "file_size": 3},
+			}}))
+			r.settle()
+			prompts, said := []string{fence.LostSpeech() + "translate"}, "runs without the recording"
+			if full {
+				prompts, said = nil, "queue is full"
+			}
+			if got := r.desk.Texts(); !slices.Equal(got, prompts) {
+				t.Errorf("with a full queue %v, prompts %q", full, got)
+			}
+			if got := r.journal.said(); len(got) != 1 || !strings.Contains(got[0], said) {
+				t.Errorf("with a full queue %v, the notices are %q", full, got)
+			}
+		})
+	}
 }

@@ -74,6 +74,18 @@ func (c *Conversation) SetMode(mode cli.PermissionMode, in cli.Sandbox, until ti
 	c.Permission, c.GrantedIn, c.BypassUntil = mode, in, until
 }
 
+// UseAgent changes the agent and its account to those of an environment. now is the agent that the next turn would use
+// without the change. The agent, the model and the effort stay as they are if now is the new agent. UseAgent changes
+// nothing if of is zero.
+func (c *Conversation) UseAgent(of AgentEnv, now cli.Agent) {
+	if of.Agent == "" {
+		return
+	}
+	if c.Settings.Accounts = c.Settings.Accounts.With(of.Agent, of.Account); now != of.Agent {
+		c.Agent, c.Model, c.Effort = of.Agent, "", ""
+	}
+}
+
 // Settings are a conversation's preferences for its turns. Empty values mean the configured defaults.
 type Settings struct {
 	Accounts cli.Accounts // the chosen account of each agent, in all environments

@@ -170,8 +170,12 @@ func (t Turn) IsSeparate() bool { return t.Wants.Own != "" || t.IsQuiet() || !t.
 // /compact, accepts none: the agent would read a message as arguments of the command.
 func (t Turn) AcceptsMessages() bool { return t.Wants.Task == cli.TaskPrompt && !t.IsSeparate() }
 
-// Repeated returns a new turn with the prompt, the session and the settings of t.
+// Repeated returns a new turn with the prompt, the session and the settings of t. If the directory of the session could
+// not be used, the new turn has no session, because the conversation may work in another directory now.
 func (t Turn) Repeated(by Press) Turn {
+	if t.Outcome.Recovery.Kind == cli.NoDirectory {
+		t.Session = ""
+	}
 	p := t.Prompt
 	p.Person, p.Updates = by.Person, by.Updates
 	return Turn{Again: t.ID, Session: t.Session, Prompt: p, Wants: t.Wants}

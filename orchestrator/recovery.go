@@ -70,14 +70,16 @@ func (a Action) Audit(by PersonID) []AuditEntry {
 	return nil
 }
 
-// Recovery describes the actions that ductor offers after a turn that did not succeed.
+// Recovery describes the actions that ductor offers after a turn that did not succeed, and the substitution that it
+// made in the turn.
 type Recovery struct {
-	Kind  cli.FailureKind `json:"kind,omitempty"`   // the kind of failure; empty if the turn was interrupted
-	Offer []Action        `json:"offers,omitempty"` // offered actions, in the order of the buttons
-	At    time.Time       `json:"-"`                // when a job runs the prompt for ActionLater
-	Other cli.Agent       `json:"other,omitempty"`  // the agent for ActionHandOff
-	Who   LogInID         `json:"who,omitempty"`    // the account to which ActionLogIn logs in
-	Raw   string          `json:"raw,omitempty"`    // the agent's output, shortened, if ductor could not parse it
+	Replaced cli.Agent       `json:"replaced,omitempty"` // the agent that a substitute replaced
+	Kind     cli.FailureKind `json:"kind,omitempty"`     // the kind of failure; empty if the turn was interrupted
+	Offer    []Action        `json:"offers,omitempty"`   // offered actions, in the order of the buttons
+	At       time.Time       `json:"-"`                  // when a job runs the prompt for ActionLater
+	Other    cli.Agent       `json:"other,omitempty"`    // the agent for ActionHandOff
+	Who      LogInID         `json:"who,omitempty"`      // the account to which ActionLogIn logs in
+	Raw      string          `json:"raw,omitempty"`      // the agent's output, shortened, if ductor could not parse it
 }
 
 // Repeatable returns a Recovery that only offers to run the prompt again.
@@ -134,7 +136,7 @@ func RemedyOf(kind cli.FailureKind) Remedy {
 		return Remedy{AutomaticNothing, []Action{ActionCompact, ActionSummary}}
 	case cli.ResumeFailed:
 		return Remedy{AutomaticNothing, []Action{ActionFresh, ActionAgain}}
-	case cli.DeniedTools, cli.LimitOfTurn, cli.AnswerCut, cli.ModelRefused, cli.Refused, cli.NoDirectory:
+	case cli.DeniedTools, cli.LimitOfTurn, cli.AnswerCut, cli.ModelRefused, cli.Refused:
 		return Remedy{}
 	}
 	return Remedy{AutomaticNothing, []Action{ActionAgain}}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -102,6 +103,55 @@ func (t Turn) AgentEnv() AgentEnv {
 		of.Lane = AsideLane
 	}
 	return of
+}
+
+// Agents returns the agents of a session, given its last entries in order. The agent that answered last comes first.
+// Agents that have only a session of their own, for example from a terminal, come at the end. Questions outside of turns
+// do not count.
+func (s Session) Agents(entries []Turn) (agents []cli.Agent) {
+	add := func(agent cli.Agent) {
+		if agent != "" && !slices.Contains(agents, agent) {
+			agents = append(agents, agent)
+		}
+	}
+	for _, t := range slices.Backward(entries) {
+		if t.Entry.Kind == TurnEntry && t.Outcome.Text != "" {
+			add(t.Agent)
+		}
+	}
+	var others []cli.Agent
+	for of := range s.AgentSessions {
+		if of.Lane == MainLane {
+			others = append(others, of.Agent)
+		}
+	}
+	slices.Sort(others)
+	for _, agent := range others {
+		add(agent)
+	}
+	return agents
+}
+
+// LastChosen returns the AgentEnv of the newest turn that the agent of the conversation answered, given the last entries
+// of a session in order. Turns with another agent do not count: a prompt that named its agent, and a turn in which a
+// substitute ran. LastChosen returns the zero AgentEnv if no turn counts.
+func LastChosen(entries []Turn) AgentEnv {
+	turns := make(map[cli.TurnID]Turn, len(entries))
+	for _, t := range entries {
+		turns[t.ID] = t
+	}
+	for _, t := range slices.Backward(entries) {
+		// A turn that repeats the prompt with another agent names that agent, although its prompt does not.
+		first := t
+		for before, ok := turns[first.Again]; ok; before, ok = turns[first.Again] {
+			first = before
+		}
+		if t.Entry.Kind == TurnEntry && t.Outcome.Text != "" && t.Outcome.Recovery.Replaced == "" &&
+			first.Wants.Agent == "" {
+			return t.AgentEnv()
+		}
+	}
+	return AgentEnv{}
 }
 
 // MostSessionName limits the characters of a session's name.
@@ -257,11 +307,14 @@ type Sessions interface {
 	Turns(ctx context.Context, in ConversationID, id SessionID, limit int) ([]Turn, error)
 	// Resume makes a session the current session of the conversation.
 	Resume(ctx context.Context, in ConversationID, id SessionID) (Session, error)
+	// Continue is like Resume, and also makes the agent that answered last in the session (see LastChosen) and its
+	// account those of the conversation. It changes neither if the conversation can't use them.
+	Continue(ctx context.Context, in ConversationID, id SessionID) (Session, error)
 	// Own returns a session that belongs to the user who pressed, from any conversation. It returns ErrElsewhere for a
 	// session of another user, and ErrNoSession for an unknown ID.
 	Own(ctx context.Context, by Press, id SessionID) (Session, error)
-	// TakeOver moves a session of the user to the conversation in which the user pressed the button, and makes it the
-	// current session there. It returns ErrElsewhere for a session of another user, ErrSessionInUse if the session has
+	// TakeOver moves a session of the user to the conversation in which the user pressed the button, and continues it
+	// there; see Continue. It returns ErrElsewhere for a session of another user, ErrSessionInUse if the session has
 	// a running turn or belongs to a job, and ErrNoSession for an unknown ID.
 	TakeOver(ctx context.Context, by Press, id SessionID) (Session, error)
 	// Rename changes the title of a session, or returns ErrBadChoice for an empty title.

@@ -221,8 +221,8 @@ const (
 	NotAnnounced Announcement = ""
 	Announced    Announcement = "sound"
 	Muted        Announcement = "silent" // the message makes no sound, because of quiet hours
-	// Unwanted means that the user does not want to see the outcome. ductor sends no message, and only removes the
-	// buttons from the card.
+	// Unwanted means that the user does not want to see the outcome. ductor only removes the buttons from the card. If
+	// the answer names files, a message says that they were not sent.
 	Unwanted Announcement = "none"
 )
 

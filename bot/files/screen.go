@@ -208,6 +208,19 @@ func (s *Screen) list(ctx context.Context, by orchestrator.Press, dir string) (t
 	return tgapi.Answer{Edit: s.show(v)}, nil
 }
 
+// listAbove returns the page of the nearest visible directory above a view. The working directory of the chat can be
+// below a hidden directory, such as a worktree in .worktrees.
+func (s *Screen) listAbove(ctx context.Context, by orchestrator.Press, v view) (tgapi.Answer, error) {
+	for {
+		v.dir = v.above()
+		a, err := s.list(ctx, by, v.dir)
+		why := (*orchestrator.FileError)(nil)
+		if v.dir == "" || !errors.As(err, &why) || why.Why != orchestrator.FileHidden {
+			return a, err
+		}
+	}
+}
+
 // show stores a view in memory and returns its page.
 func (s *Screen) show(v view) tgapi.Page {
 	say := s.Lang.Of(v.conversation.Chat)
@@ -282,7 +295,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 		v.page = i
 		return s.moved(p, nonce)(tgapi.Answer{Edit: s.show(v)}, nil)
 	case op == opUp:
-		return s.moved(p, nonce)(s.list(ctx, by, v.above()))
+		return s.moved(p, nonce)(s.listAbove(ctx, by, v))
 	case op == opClose:
 		return s.moved(p, nonce)(tgapi.Answer{Edit: tgapi.Page{Text: p.Text("files.closed")}}, nil)
 	}

@@ -28,7 +28,28 @@ func (p *project) List(_ context.Context, _ orchestrator.FilePlace, dir string) 
 	case "/root/work/a.txt", "/root/work/none":
 		return nil, &orchestrator.FileError{Path: dir, Why: orchestrator.FileNoFolder}
 	}
+	if strings.Contains(dir, "/.") {
+		return nil, &orchestrator.FileError{Path: dir, Why: orchestrator.FileHidden}
+	}
 	return nil, &orchestrator.FileError{Path: dir, Why: orchestrator.FileOutside}
+}
+
+// The button above a working directory that is below a hidden directory leads to the nearest visible one.
+func TestUpFromAHiddenDirectory(t *testing.T) {
+	inHouse(t, func(h *rig) {
+		s := NewScreen(h.sender)
+		for dir, want := range map[string]string{
+			"/root/work/.worktrees/fix": "📁 /root/work", "/root/.claude/worktrees/fix": "📁 /root",
+			"/root": "Folders that I may read",
+		} {
+			page := s.show(view{dir: dir, roots: []string{"/root", "/other"}})
+			up := page.Keyboard[len(page.Keyboard)-1][0]
+			a, err := s.Press(t.Context(), orchestrator.Press{}, strings.TrimPrefix(up.Data, Action+":"))
+			if err != nil || !strings.HasPrefix(a.Edit.Text, want) {
+				h.Errorf("%q above %s: %+v, %v", up.Text, dir, a, err)
+			}
+		}
+	})
 }
 
 func names(k tgapi.Keyboard) (all []string) {

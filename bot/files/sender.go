@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"ductor/bot/message"
@@ -63,8 +65,17 @@ func (s *Sender) send(ctx context.Context, to orchestrator.ConversationID, at or
 	if answer != nil && len(refused) > 0 {
 		contents = append(contents, message.Content{Text: render.Plain(answer(refused))})
 	}
+	if err := s.store(ctx, to, key, contents); err != nil {
+		return nil, err
+	}
+	return refused, nil
+}
+
+// store stores messages, and starts to send them.
+func (s *Sender) store(ctx context.Context, to orchestrator.ConversationID, key string,
+	contents []message.Content) error {
 	if len(contents) == 0 {
-		return refused, nil
+		return nil
 	}
 	var rows []orchestrator.Message
 	for n, c := range contents {
@@ -72,10 +83,10 @@ func (s *Sender) send(ctx context.Context, to orchestrator.ConversationID, at or
 	}
 	if err := s.Store.FinishUpdates(ctx, nil, rows...); err != nil {
 		s.forget(contents)
-		return nil, fmt.Errorf("store files to be sent: %w", err)
+		return fmt.Errorf("store files to be sent: %w", err)
 	}
 	s.Messages.Wake()
-	return refused, nil
+	return nil
 }
 
 // read copies files to the spool. It returns messages that contain the files, and errors for the files that cannot be
@@ -156,10 +167,11 @@ func (s *Sender) forget(contents []message.Content) {
 	}
 }
 
-// Deliver sends the files that the agent named in the answer of a turn. A second call for the same turn has no effect.
-// If a file cannot be sent, Deliver sends a message with the reason.
+// Deliver sends the files that the agent named in the answer of a turn, also if the turn failed. A second call for the
+// same turn has no effect. If a file cannot be sent, Deliver sends a message with the reason. If a user aborted the
+// turn or its delivery, Deliver only sends a message that names the files.
 func (s *Sender) Deliver(ctx context.Context, t orchestrator.Turn, o orchestrator.Outcome) error {
-	if s == nil || !s.Marks || o.State != orchestrator.TurnDone {
+	if s == nil || !s.Marks {
 		return nil
 	}
 	var files []orchestrator.OutFile
@@ -169,6 +181,9 @@ func (s *Sender) Deliver(ctx context.Context, t orchestrator.Turn, o orchestrato
 	if len(files) == 0 {
 		return nil
 	}
+	if o.State == orchestrator.TurnAborted || o.Announce == orchestrator.Unwanted {
+		return s.nameUnsent(ctx, t, files)
+	}
 	at, err := s.Files.OfTurn(ctx, t)
 	if err != nil {
 		return err
@@ -177,6 +192,62 @@ func (s *Sender) Deliver(ctx context.Context, t orchestrator.Turn, o orchestrato
 		return s.sentences(s.Lang.Of(t.Prompt.Conversation.Chat), refused)
 	})
 	return err
+}
+
+// nameUnsent sends a message that names the files of an aborted turn. It sends none for a quiet turn, because the chat
+// shows nothing of such a turn after an abort.
+func (s *Sender) nameUnsent(ctx context.Context, t orchestrator.Turn, files []orchestrator.OutFile) error {
+	if t.IsQuiet() {
+		return nil
+	}
+	to, key := t.Prompt.Conversation, keyOf(t.ID)
+	if known, err := s.Messages.Composed(ctx, key); err != nil || known {
+		return err
+	}
+	var paths []string
+	for _, f := range files {
+		if !slices.Contains(paths, f.Path) {
+			paths = append(paths, f.Path)
+		}
+	}
+	p := s.Lang.Of(to.Chat)
+	text := render.Plain(p.Text("files.not-sent", render.Cut(render.OneLine(strings.Join(paths, ", ")), 1000)))
+	if path := s.pathForGet(ctx, t, paths); path != "" {
+		command := render.Styled(render.Code, "/get "+path)
+		text = render.Concat(text, render.Plain(" "), render.Filled(p.Text("files.get-unsent", render.Slot), command))
+	}
+	return s.store(ctx, to, key, []message.Content{{Text: text, Silent: true}})
+}
+
+// pathForGet returns a path with which /get can send one of the files of a turn. The chat may have moved to another
+// directory since the turn began, so the path may be absolute. pathForGet returns "" if /get can send none of the files,
+// or if the user may not use /get.
+func (s *Sender) pathForGet(ctx context.Context, t orchestrator.Turn, paths []string) string {
+	// Only users who may use /get can create jobs.
+	if !t.Prompt.Rights.OfListed() && !orchestrator.IsJobTurn(t.ID) {
+		return ""
+	}
+	of, err := s.Files.OfTurn(ctx, t)
+	if err != nil {
+		return ""
+	}
+	for _, path := range paths[:min(len(paths), orchestrator.MostFiles)] {
+		if render.OneLine(path) != path || len(path) > 1000 {
+			continue
+		}
+		at, err := s.Files.OfChat(ctx, t.Prompt.Conversation, path)
+		if err == nil && at.Dir != of.Dir && !filepath.IsAbs(path) && !strings.HasPrefix(path, "~") {
+			path = filepath.Join(of.Dir, path)
+			at, err = s.Files.OfChat(ctx, t.Prompt.Conversation, path)
+		}
+		if err != nil || at.Sandbox != of.Sandbox {
+			continue
+		}
+		if _, err := s.Files.Read(ctx, at, path); err == nil {
+			return path
+		}
+	}
+	return ""
 }
 
 func keyOf(turn cli.TurnID) string { return "turn/" + string(turn) }

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -19,12 +20,13 @@ import (
 // project has files by path. Those whose names end in .png are pictures.
 type project struct {
 	orchestrator.Files
-	files map[string]string
-	reads int
+	files   map[string]string
+	reads   int
+	turnDir string // where the turn works; empty for the directory of the chat
 }
 
 func (p *project) OfTurn(context.Context, orchestrator.Turn) (orchestrator.FilePlace, error) {
-	return orchestrator.FilePlace{Dir: "/project"}, nil
+	return orchestrator.FilePlace{Dir: cmp.Or(p.turnDir, "/root/work")}, nil
 }
 
 func (p *project) Read(_ context.Context, _ orchestrator.FilePlace, path string) (orchestrator.ProjectFile, error) {
@@ -108,9 +110,11 @@ func (h *rig) open() {
 }
 
 // deliver shows an answer.
-func (h *rig) deliver(text string) error {
+func (h *rig) deliver(text string) error { return h.deliverAs(orchestrator.TurnDone, text) }
+
+func (h *rig) deliverAs(state orchestrator.TurnState, text string) error {
 	t := orchestrator.Turn{ID: "T1", Prompt: orchestrator.Prompt{Conversation: orchestrator.ConversationID{Chat: 1}}}
-	return h.sender.Deliver(context.Background(), t, orchestrator.Outcome{State: orchestrator.TurnDone, Text: text})
+	return h.sender.Deliver(context.Background(), t, orchestrator.Outcome{State: state, Text: text})
 }
 
 func (h *rig) wantCalls(want ...string) {
@@ -158,15 +162,84 @@ func TestFilesOfAnAnswerAreSent(t *testing.T) {
 	})
 }
 
-func TestAnAnswerThatFailedSendsNothing(t *testing.T) {
-	inHouse(t, func(h *rig) {
-		for _, state := range []orchestrator.TurnState{orchestrator.TurnFailed, orchestrator.TurnAborted, orchestrator.TurnInterrupted} {
-			if err := h.sender.Deliver(context.Background(), orchestrator.Turn{ID: "T"}, orchestrator.Outcome{State: state, Text: answer}); err != nil {
-				h.Error(err)
+// An answer that breaks off sends the files that it names completely.
+func TestAnAnswerThatFailedSendsItsFiles(t *testing.T) {
+	for _, state := range []orchestrator.TurnState{orchestrator.TurnFailed, orchestrator.TurnInterrupted} {
+		inHouse(t, func(h *rig) {
+			if err := h.deliverAs(state, "[[file: a.txt]] [[file: gone.txt]] [[file: b.p"); err != nil {
+				h.Fatal(err)
 			}
+			h.wantCalls("document", "send")
+			if got := h.chat.Text(); got != "📎 gone.txt: there is no such file." {
+				h.Errorf("%s: the chat shows %q", state, got)
+			}
+		})
+	}
+}
+
+// After an abort, one silent message names the files of the answer, and how to get them.
+func TestAnAnswerThatWasStoppedNamesItsFiles(t *testing.T) {
+	inHouse(t, func(h *rig) {
+		for range 2 { // the second time as after a restart
+			if err := h.deliverAs(orchestrator.TurnAborted, answer+"[[file: d.p"); err != nil {
+				h.Fatal(err)
+			}
+			h.wantCalls("send")
 		}
-		h.wantCalls()
+		want := "📎 Not sent, because the turn was stopped: a.txt, b.png, c.png, gone.txt. /get a.txt sends a file."
+		if got := h.chat.Text(); got != want || h.project.reads != 1 {
+			h.Errorf("the chat shows %q after %d reads", got, h.project.reads)
+		}
+		if err := h.deliverAs(orchestrator.TurnAborted, "no files"); err != nil {
+			h.Fatal(err)
+		}
+		h.wantCalls("send")
 	})
+}
+
+// The message about files of an aborted turn contains only a command that the user may use and that works.
+func TestTheCommandForUnsentFiles(t *testing.T) {
+	member := orchestrator.Turn{Prompt: orchestrator.Prompt{
+		Rights: orchestrator.Rights{Of: orchestrator.RightsOfMember}}}
+	job := orchestrator.Turn{ID: orchestrator.JobRun{ID: "r1"}.Turn(), Prompt: orchestrator.Prompt{
+		Rights: orchestrator.Rights{Of: orchestrator.RightsOfJob}}}
+	quiet := orchestrator.Turn{Wants: orchestrator.Wants{Silence: "NOTHING"}}
+	for name, c := range map[string]struct {
+		turn  orchestrator.Turn
+		dir   string
+		named string
+		want  string
+	}{
+		"of a member":         {member, "", "a.txt", "a.txt."},
+		"of a job":            {job, "", "a.txt", "a.txt. /get a.txt sends a file."},
+		"of a quiet job":      {quiet, "", "a.txt", ""},
+		"in the chat's place": {orchestrator.Turn{}, "", "a.txt", "a.txt. /get a.txt sends a file."},
+		"in another place": {orchestrator.Turn{}, "/elsewhere", "b.txt",
+			"b.txt. /get /elsewhere/b.txt sends a file."},
+		"an absolute path": {orchestrator.Turn{}, "/elsewhere", "/elsewhere/b.txt",
+			"/elsewhere/b.txt. /get /elsewhere/b.txt sends a file."},
+		"out of reach":             {orchestrator.Turn{}, "/elsewhere", "a.txt", "a.txt."},
+		"a file that is not there": {orchestrator.Turn{}, "", "gone.txt", "gone.txt."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inHouse(t, func(h *rig) {
+				h.project.turnDir, h.project.files["/elsewhere/b.txt"] = c.dir, "b"
+				c.turn.ID = cmp.Or(c.turn.ID, "T")
+				stopped := orchestrator.Outcome{State: orchestrator.TurnAborted, Text: "[[file: " + c.named + "]]"}
+				if err := h.sender.Deliver(context.Background(), c.turn, stopped); err != nil {
+					h.Fatal(err)
+				}
+				if c.want == "" {
+					h.wantCalls()
+					return
+				}
+				h.wantCalls("send")
+				if got := h.chat.Text(); got != "📎 Not sent, because the turn was stopped: "+c.want {
+					h.Errorf("the chat shows %q", got)
+				}
+			})
+		})
+	}
 }
 
 // However Telegram answers, a file is in the chat once, or a notice says that it may be missing.

@@ -39,7 +39,7 @@ func TestASessionIsTakenOver(t *testing.T) {
 		t.Errorf("a member takes it over: %v", err)
 	}
 	r.pressBy(owner, take)
-	r.said("Your next message continues: Away")
+	r.said("Your next message continues with Claude: Away")
 	r.shows("Away", "where is the parser?")
 	if conv, err := r.db.Conversation(t.Context(), there); err != nil || conv.Session != "" {
 		t.Errorf("the other chat has %q, %v", conv.Session, err)

@@ -18,11 +18,10 @@ import (
 type Options struct {
 	Sessions orchestrator.Sessions
 	Journal  orchestrator.CardStore // stores which messages ask for a title
-	// Current returns the session that the next prompt of the conversation continues. It returns "" if the next prompt
-	// starts a new session.
-	Current func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error)
-	Now     func() time.Time
-	Lang    *lang.Choices
+	// Status returns the agent of the conversation, and the session that its next prompt continues.
+	Status func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Status, error)
+	Now    func() time.Time
+	Lang   *lang.Choices
 	// Files returns a button that lists the restore points of a session's changed files. It is nil if ductor does not
 	// record changes.
 	Files func(p lang.Printer, id orchestrator.SessionID) tgapi.Button
@@ -56,14 +55,14 @@ func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string
 // Rename handles "/rename". It changes the title of the current session.
 func (s *Screen) Rename(ctx context.Context, by orchestrator.Press, title string) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
-	id, err := s.o.Current(ctx, by.Conversation)
+	st, err := s.o.Status(ctx, by.Conversation)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	if id == "" {
+	if st.Session.ID == "" {
 		return tgapi.Page{Text: p.Text("sessions.no-session")}, nil
 	}
-	changed, err := s.o.Sessions.Rename(ctx, by, id, title)
+	changed, err := s.o.Sessions.Rename(ctx, by, st.Session.ID, title)
 	switch {
 	case errors.Is(err, orchestrator.ErrBadChoice):
 		return tgapi.Page{Text: p.Text("sessions.how-to-rename")}, nil
@@ -113,8 +112,8 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, message int, p 
 		a.Edit, err = s.list(ctx, in, parseListed(p.arg))
 		return a, err
 	case opResume:
-		now, err := s.o.Sessions.Resume(ctx, in, id)
-		return s.resumed(ctx, say, now, say.Text("sessions.resumed", s.title(say, now)), err)
+		now, err := s.o.Sessions.Continue(ctx, in, id)
+		return s.continued(ctx, say, now, err)
 	case opFork:
 		now, err := s.o.Sessions.Fork(ctx, in, cli.TurnID(p.key))
 		return s.resumed(ctx, say, now, say.Text("sessions.forked"), err)
@@ -131,7 +130,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, message int, p 
 		return a, err
 	case opMove:
 		now, err := s.o.Sessions.TakeOver(ctx, by, id)
-		return s.resumed(ctx, say, now, say.Text("sessions.resumed", s.title(say, now)), err)
+		return s.continued(ctx, say, now, err)
 	case opTerminal:
 		a.Edit, err = s.listStored(ctx, in, audience(p.arg))
 		return a, err
@@ -195,6 +194,21 @@ func (s *Screen) resumed(ctx context.Context, p lang.Printer, now orchestrator.S
 	}
 	page, err := s.page(ctx, p, now)
 	return tgapi.Answer{Text: notice, Edit: page}, err
+}
+
+// continued is like resumed. The notice names the agent that gets the next message.
+func (s *Screen) continued(ctx context.Context, p lang.Printer, now orchestrator.Session, err error) (tgapi.Answer,
+	error) {
+	if err != nil {
+		return tgapi.Answer{}, err
+	}
+	st, err := s.o.Status(ctx, now.Conversation)
+	who := render.AgentName(p, st.Agent)
+	if account := st.Settings.Accounts[st.Agent]; account != "" {
+		who = p.Text("limit.with", who, string(account))
+	}
+	notice := p.Text("sessions.resumed-with", who, s.title(p, now))
+	return s.resumed(ctx, p, now, notice, err)
 }
 
 func (s *Screen) export(ctx context.Context, in orchestrator.ConversationID,

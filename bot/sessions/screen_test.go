@@ -51,7 +51,7 @@ func (e engine) Status(ctx context.Context, in orchestrator.ConversationID) (st 
 	if err == nil && c.Session != "" {
 		st.Session, err = e.db.Session(ctx, c.Session)
 	}
-	st.Agent, st.Dir = c.Agent, "/src"
+	st.Agent, st.Dir, st.Settings = c.Agent, "/src", c.Settings
 	return st, err
 }
 
@@ -66,19 +66,18 @@ func (engine) Directory(path string) (string, error) {
 	return path, nil
 }
 
-func (e engine) Resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error) {
-	c, err := e.db.Conversation(ctx, in)
+func (e engine) Resume(ctx context.Context, s orchestrator.Session, as orchestrator.AgentEnv) error {
+	c, err := e.db.Conversation(ctx, s.Conversation)
 	if err != nil {
-		return orchestrator.Session{}, err
+		return err
 	}
-	c.Session = id
-	if err := e.db.SaveConversation(ctx, c); err != nil {
-		return orchestrator.Session{}, err
+	if c.Session = s.ID; as.Agent != "" {
+		c.Agent, c.Settings.Accounts = as.Agent, c.Settings.Accounts.With(as.Agent, as.Account)
 	}
-	return e.db.Session(ctx, id)
+	return e.db.SaveConversation(ctx, c)
 }
 
-func (e engine) Begin(ctx context.Context, s orchestrator.Session, agent cli.Agent) error {
+func (e engine) Begin(ctx context.Context, s orchestrator.Session) error {
 	if err := e.db.CreateSession(ctx, s); err != nil {
 		return err
 	}
@@ -86,7 +85,9 @@ func (e engine) Begin(ctx context.Context, s orchestrator.Session, agent cli.Age
 	if err != nil {
 		return err
 	}
-	c.Agent = agent
+	for of := range s.AgentSessions {
+		c.Agent = of.Agent
+	}
 	return e.db.SaveConversation(ctx, c)
 }
 
@@ -126,10 +127,7 @@ func newRig(t testing.TB) *rig {
 	book.Attach(engine{db}, &r.agents)
 	r.screen = screen.New(screen.Options{
 		Sessions: book, Journal: db, Now: func() time.Time { return noon.Add(3 * time.Hour) },
-		Current: func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) {
-			c, err := db.Conversation(ctx, in)
-			return c.Session, err
-		},
+		Status: engine{db}.Status,
 	})
 	return r
 }
@@ -158,7 +156,10 @@ func (r *rig) session(in orchestrator.ConversationID, id orchestrator.SessionID,
 func (r *rig) turn(t orchestrator.Turn, answer string) {
 	r.t.Helper()
 	ctx := r.t.Context()
-	t.State, t.Queued, t.Agent = orchestrator.TurnQueued, noon, "claude"
+	t.State, t.Queued = orchestrator.TurnQueued, noon
+	if t.Agent == "" {
+		t.Agent = "claude"
+	}
 	r.must(r.db.EnqueueTurn(ctx, t))
 	t.Started = noon
 	if ok, err := r.db.StartTurn(ctx, t, cli.Start{}); err != nil || !ok {
@@ -243,7 +244,7 @@ func TestAWalkThroughTheSessions(t *testing.T) {
 	r.said("Pinned.")
 	r.shows("📌 Fix the parser")
 	r.press("Continue")
-	r.said("Your next message continues: Fix the parser")
+	r.said("Your next message continues with Claude: Fix the parser")
 	r.shows("Your next message continues it.")
 	page, err := r.screen.Rename(t.Context(), owner, "  A better\nparser ")
 	r.must(err)
@@ -255,6 +256,55 @@ func TestAWalkThroughTheSessions(t *testing.T) {
 	r.press("Fix the parser")
 	r.said("New session with all that was said up to there.")
 	r.shows("⑂ A better parser", "1 message", "> Fix the parser")
+}
+
+// A continued session goes on with the agent that answered last in it. The page and the notice name the agents.
+func TestAContinuedSessionGoesOnWithItsAgent(t *testing.T) {
+	r := newRig(t)
+	r.session(here, "s1", "The parser", [2]string{"begin", "by Claude"})
+	prompt := orchestrator.Prompt{Conversation: here, Person: 1}
+	r.turn(orchestrator.Turn{ID: "s1-2", Session: "s1", Agent: "codex", Prompt: prompt,
+		Entry: orchestrator.Entry{Account: "work"}}, "by Codex")
+	r.turn(orchestrator.Turn{ID: "s1-3", Session: "s1", Agent: "gemini", Prompt: prompt,
+		Wants: orchestrator.Wants{Agent: "gemini"}}, "by Gemini")
+	r.session(here, "s2", "The docs", [2]string{"begin", "by Claude"})
+	r.command("")
+	r.press("The parser")
+	r.shows("With Gemini, Codex, Claude")
+	r.press("Continue")
+	r.said("Your next message continues with Codex (work): The parser")
+	c, err := r.db.Conversation(t.Context(), here)
+	r.must(err)
+	if c.Session != "s1" || c.Agent != "codex" || c.Settings.Accounts["codex"] != "work" {
+		t.Errorf("the chat uses %s with %v in %s", c.Agent, c.Settings.Accounts, c.Session)
+	}
+}
+
+// forgetful is a store that cannot read the history of a session.
+type forgetful struct{ orchestrator.SessionStore }
+
+func (forgetful) History(context.Context, orchestrator.SessionID, int) ([]orchestrator.Turn, error) {
+	return nil, errors.New("the disk")
+}
+
+// A session continues with the agent of the chat if ductor cannot find out which agent answered last.
+func TestASessionContinuesWithoutItsHistory(t *testing.T) {
+	r := newRig(t)
+	r.session(here, "s1", "The parser", [2]string{"begin", "by Claude"})
+	c, err := r.db.Conversation(t.Context(), here)
+	r.must(err)
+	c.Session, c.Agent = "", "codex"
+	r.must(r.db.SaveConversation(t.Context(), c))
+	book := sessions.New(sessions.Options{Store: forgetful{r.db}, Now: func() time.Time { return noon.Add(time.Hour) }})
+	book.Attach(engine{r.db}, &r.agents)
+	_, err = book.Continue(t.Context(), here, "s1")
+	r.must(err)
+	if s, err := r.db.Session(t.Context(), "s1"); err != nil || !s.Used.Equal(noon.Add(time.Hour)) {
+		t.Errorf("the session was used at %v, %v", s.Used, err) // an old session could end at the next turn
+	}
+	if c, err = r.db.Conversation(t.Context(), here); err != nil || c.Session != "s1" || c.Agent != "codex" {
+		t.Errorf("the chat uses %s in %q, %v", c.Agent, c.Session, err)
+	}
 }
 
 // Prompts without text have a label in the language of the chat.

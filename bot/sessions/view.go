@@ -35,7 +35,7 @@ func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, l lis
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	current, err := s.o.Current(ctx, in)
+	st, err := s.o.Status(ctx, in)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
@@ -44,7 +44,7 @@ func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, l lis
 	for i, f := range found {
 		name := fmt.Sprintf("%d. %s%s", l.page*perPage+i+1, pin(f.Session),
 			render.Cut(s.title(p, f.Session), titleShown))
-		if f.Session.ID == current {
+		if f.Session.ID == st.Session.ID {
 			name += " ✓"
 		}
 		text = append(text, "", name, "    "+s.about(p, f.Session))
@@ -111,26 +111,33 @@ func (s *Screen) navigation(p lang.Printer, l listed, more bool) tgapi.Keyboard 
 
 // page returns the page of a session.
 func (s *Screen) page(ctx context.Context, p lang.Printer, now orchestrator.Session) (tgapi.Page, error) {
-	current, err := s.o.Current(ctx, now.Conversation)
+	st, err := s.o.Status(ctx, now.Conversation)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	last, err := s.o.Sessions.Turns(ctx, now.Conversation, now.ID, 1)
+	entries, err := s.o.Sessions.Turns(ctx, now.Conversation, now.ID, turnsShown)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
 	text := []string{pin(now) + s.title(p, now), s.about(p, now)}
-	if now.ID == current {
+	var names []string
+	for _, agent := range now.Agents(entries) {
+		names = append(names, render.AgentName(p, agent))
+	}
+	if len(names) > 0 {
+		text = append(text, p.Text("sessions.agents", strings.Join(names, ", ")))
+	}
+	if now.ID == st.Session.ID {
 		text = append(text, p.Text("sessions.current"))
 	}
-	for _, t := range last {
+	for _, t := range entries[max(len(entries)-1, 0):] {
 		text = append(text, "", p.Text("sessions.last-said"),
 			"> "+render.Cut(kind(p, t)+prompt(p, t), saidShown))
 		if t.Outcome.Text != "" {
 			text = append(text, render.Cut(render.Markdown(t.Outcome.Text).Text, saidShown))
 		}
 	}
-	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: s.buttons(p, now, current)}, nil
+	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: s.buttons(p, now, st.Session.ID)}, nil
 }
 
 func (s *Screen) buttons(p lang.Printer, now orchestrator.Session, current orchestrator.SessionID) (k tgapi.Keyboard) {

@@ -13,6 +13,21 @@ import (
 	"ductor/orchestrator/fence"
 )
 
+// addReplied adds the file or the words of the message to which the user's message replies to the prompt. It
+// returns false if an abort dropped the task or ductor is stopping.
+func (r *receiver) addReplied(ctx context.Context, q *queue, t *task, in *Message) ([]orchestrator.Attachment, bool) {
+	if !q.goSlow(t) {
+		return nil, false
+	}
+	var files []orchestrator.Attachment
+	if in.sent.reply.file.kind == speech {
+		r.hearReplied(ctx, in)
+	} else {
+		files = r.fetchRepliedFile(ctx, in)
+	}
+	return files, ctx.Err() == nil && q.commit(t)
+}
+
 // fetchRepliedFile downloads the file of the message to which the user's message replies. If the download fails, it
 // adds a line about the missing file to the prompt.
 func (r *receiver) fetchRepliedFile(ctx context.Context, in *Message) []orchestrator.Attachment {
@@ -20,22 +35,63 @@ func (r *receiver) fetchRepliedFile(ctx context.Context, in *Message) []orchestr
 	of := *in
 	of.ID, of.sent.file = in.sent.reply.id, in.sent.reply.file
 	file, err := r.uploads.fetch(ctx, &of)
-	switch {
-	case err != nil:
+	if err != nil {
 		r.log.Warn("fetch the file of a message that is replied to", "update", in.Update(), "err", err)
 		in.Context += fence.LostFile(fencedName(of.sent.file.name))
 		return nil
-	case of.sent.file.kind != speech:
-		in.Context += fence.File(fencedName(file.Name))
-		return []orchestrator.Attachment{file}
-	case r.listener == nil:
-		return nil
 	}
+	in.Context += fence.File(fencedName(file.Name))
+	return []orchestrator.Attachment{file}
+}
+
+// hearReplied adds the words of the voice message to which the user's message replies to the prompt. If it cannot
+// understand them, it adds a line about that, and sets Message.unheard.
+func (r *receiver) hearReplied(ctx context.Context, in *Message) {
+	if r.listener == nil {
+		in.Context += fence.LostSpeech()
+		in.unheard = errNoListener
+		return
+	}
+	r.acknowledge(in)
+	of := *in
+	of.ID, of.sent.file = in.sent.reply.id, in.sent.reply.file
 	of.Text, of.sent.forwarded = "", false
-	if err := r.listen(ctx, &of, file.Path); err == nil {
-		in.Context += fence.Speech(of.Text)
+	file, err := r.uploads.fetch(ctx, &of)
+	if err == nil {
+		err = r.listen(ctx, &of, file.Path)
 	}
-	return nil
+	if err != nil {
+		r.log.Warn("transcribe a message that is replied to", "update", in.Update(), "err", err)
+		in.Context += fence.LostSpeech()
+		in.unheard = err
+		return
+	}
+	in.Context += fence.Speech(of.Text)
+}
+
+var errNoListener = errors.New("no program for speech is configured")
+
+// explainUnheard tells the user that a prompt runs without the recording to which the user's message replies. The caller
+// must have stored the prompt. If ductor crashes before the notice is stored, only the agent knows that the recording is
+// missing.
+func (r *receiver) explainUnheard(ctx context.Context, in *Message) {
+	if in.unheard == nil {
+		return
+	}
+	p, err, why := r.lang.Of(in.Conversation.Chat), in.unheard, ""
+	switch {
+	case errors.Is(err, errNoListener):
+		why = p.Text("updates.unheard-no-program")
+	case errors.Is(err, errNoFolder):
+		why = p.Text("updates.unheard-no-folder")
+	case errors.Is(err, ErrNothingHeard):
+		why = p.Text("updates.unheard-no-words")
+	case errors.As(err, new(unheard)):
+		why = p.Text("updates.unheard-failed", render.Cut(render.OneLine(err.Error()), 300))
+	default:
+		why = r.uploads.Sentence(p, err)
+	}
+	r.finisher.Finish(ctx, nil, refusal(in.Conversation, in.ID, p.Text("updates.unheard", why)))
 }
 
 // fetch downloads the files of the messages, and transcribes speech. If a file fails, fetch also returns its message.

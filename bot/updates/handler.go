@@ -34,10 +34,11 @@ type Handler interface {
 	// prompt quotes the bot's message.
 	Subject(ctx context.Context, in *Message) orchestrator.Subject
 	// Edited is called if a user edits a prompt that has left the queue. first is the ID of the prompt's first message,
-	// and text is the new text of the prompt. Edited returns false if it ignores the edit.
-	Edited(ctx context.Context, in *Message, first int, text string) bool
+	// and text is the new text of the prompt, without the name of a model. named is the model that the new text names,
+	// or nil. The user may send prompts. Edited returns false if it ignores the edit.
+	Edited(ctx context.Context, in *Message, first int, text string, named *orchestrator.Wants) bool
 	// EditedToCommand is called if a user edits a prompt and the new text is a command. The command does not run. first
-	// is the ID of the prompt's first message. EditedToCommand returns false if the prompt neither waits nor runs.
+	// is the ID of the prompt's first message. EditedToCommand returns false if it ignores the edit.
 	EditedToCommand(ctx context.Context, in *Message, first int) bool
 	// EditedToModel is called if a user edits a prompt and the new text starts with the name of a model. It returns
 	// false if the prompt uses this model anyway, or if the prompt neither waits nor runs.

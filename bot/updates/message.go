@@ -24,6 +24,7 @@ type Message struct {
 
 	sent         original
 	sender       string // line that names the sender to the agent; used only if the sender has RoleMember
+	unheard      error  // why the recording to which the message replies is missing; nil if it is not
 	acknowledged bool   // the message has the 👀 reaction; only the goroutine that handles the message uses it
 }
 

@@ -87,13 +87,11 @@ func (r *receiver) handle(ctx context.Context, q *queue, t *task, parts []*Messa
 		return nil
 	}
 	if first.sent.reply != nil && first.sent.reply.file != nil {
-		if !q.goSlow(t) {
+		replied, ok := r.addReplied(ctx, q, t, first)
+		if !ok {
 			return nil
 		}
-		files = append(files, r.fetchRepliedFile(ctx, first)...)
-		if ctx.Err() != nil || !q.commit(t) {
-			return nil
-		}
+		files = append(files, replied...)
 	}
 	return r.submit(ctx, t, parts, files)
 }
@@ -218,6 +216,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 		Arrived: first.Arrived,
 	}
 	if isSpoken(parts) && r.handler.Heard(ctx, first, prompt, wants) {
+		r.explainUnheard(ctx, first)
 		return nil
 	}
 	r.showTranscripts(ctx, parts)
@@ -233,6 +232,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	case receipt.Full:
 		return r.refuse(ctx, t, first, p.Text("updates.queue-full"))
 	}
+	r.explainUnheard(ctx, first)
 	r.acknowledge(first)
 	if receipt.Did == orchestrator.BusySteer && r.reactions() {
 		r.feedback.React(first.Conversation, first.ID, steerEmoji, 0)
@@ -318,8 +318,12 @@ func (r *receiver) edit(ctx context.Context, t *task, in *Message) error {
 		}
 		return nil
 	}
+	var named *orchestrator.Wants
 	if first == in.ID {
-		if to, named := r.cutModelName(ctx, in); named && r.handler.EditedToModel(ctx, in, first, to) {
+		if to, found := r.cutModelName(ctx, in); found {
+			named = &to
+		}
+		if named != nil && r.handler.EditedToModel(ctx, in, first, *named) {
 			return nil
 		}
 	}
@@ -337,7 +341,7 @@ func (r *receiver) edit(ctx context.Context, t *task, in *Message) error {
 		return nil
 	case changed && r.reactions():
 		r.feedback.React(in.Conversation, in.ID, editEmoji, 0)
-	case !changed && in.Role.May(orchestrator.ActAsChat) && r.handler.Edited(ctx, in, message, text):
+	case !changed && r.handler.Edited(ctx, in, message, text, named):
 		return nil
 	}
 	r.finisher.Finish(ctx, t.updates)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
 )
 
 // An edit that changes no words does nothing. An edit that corrects a command or adds the bot's mention acts once.
@@ -56,5 +57,48 @@ func TestEditsActWhereTheyChangeSomething(t *testing.T) {
 	eventually(t, "both answers to end", func() bool { return len(ended(group.View())) >= 2 })
 	if n := len(ended(group.View())); n != 2 {
 		t.Errorf("%d answers, want two:\n%s", n, group.Transcript())
+	}
+}
+
+const lateEdit = "This has already run. Send it again to run the new text."
+
+// lateEdits returns the messages of the bot about edits of prompts that have run.
+func (town *town) lateEdits() (all []telegram.Message) {
+	for _, m := range town.chat.View().FromBot() {
+		if m.Text == lateEdit {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// An edit of a prompt that has run gets one silent answer for each message.
+func TestAnEditOfAPromptThatRan(t *testing.T) {
+	town := newTown(t, nil)
+	said := town.say(`[[start]] [[text "the answer"]]`)
+	town.awaitDone(1)
+	user := town.chat.Person()
+	user.Edit(said, `[[start]] [[text "the better answer"]]`)
+	if m := town.await(lateEdit); m.ReplyTo != said.ID || !m.Silent {
+		t.Errorf("the answer to the edit is %+v", m)
+	}
+	user.Edit(said, `[[start]] [[text "the best answer"]]`)
+	user.Edit(said, "/model codex")
+	command := town.say(`[[start]] [[text "another answer"]]`)
+	town.awaitDone(2)
+	user.Edit(command, "/model codex")
+	town.awaitMessage(func(m telegram.Message) bool { return m.Text == lateEdit && m.ReplyTo == command.ID })
+	model := town.say(`[[start]] [[text "a third answer"]]`)
+	town.awaitDone(3)
+	user.Edit(model, "@codex "+model.Text)
+	town.awaitMessage(func(m telegram.Message) bool { return m.Text == lateEdit && m.ReplyTo == model.ID })
+	if all := town.lateEdits(); len(all) != 3 {
+		t.Errorf("edits of three messages get %d answers: %+v", len(all), all)
+	}
+	if m, found := town.chat.View().Find("the better answer"); found && m.From.Bot {
+		t.Errorf("an edit ran: %q", m.Text)
+	}
+	if status := town.answer("/status", "Folder: "); strings.Contains(status, "Codex ·") {
+		t.Errorf("an edit into a command changed the agent: %q", status)
 	}
 }

@@ -158,6 +158,42 @@ func TestEachButtonAfterAFailure(t *testing.T) {
 	}
 }
 
+// A prompt whose folder was missing runs again once the folder is back, or in the folder that the chat chose instead.
+func TestAPromptWhoseFolderWasMissing(t *testing.T) {
+	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
+	work := town.cfg.Projects.DefaultDir
+	for _, name := range []string{"a", "b"} {
+		if err := os.Mkdir(filepath.Join(work, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fails := func() telegram.Message {
+		t.Helper()
+		if err := os.RemoveAll(filepath.Join(work, "a")); err != nil {
+			t.Fatal(err)
+		}
+		said := town.say("%s", ran)
+		return town.awaitMessage(func(m telegram.Message) bool {
+			return m.ID > said.ID && strings.Contains(m.Text, "The agent's folder can't be used") &&
+				m.HasButton("🔁 Run again")
+		})
+	}
+	town.say("/cwd a")
+	town.await("From now on the agent works in " + filepath.Join(work, "a"))
+	m := fails()
+	if err := os.Mkdir(filepath.Join(work, "a"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	town.pressOn(m, "🔁 Run again")
+	awaitFile(t, filepath.Join(work, "a", "ran"))
+	town.awaitDone(1)
+	m = fails()
+	town.say("/cwd %s", filepath.Join(work, "b"))
+	town.await("From now on the agent works in " + filepath.Join(work, "b"))
+	town.pressOn(m, "🔁 Run again")
+	awaitFile(t, filepath.Join(work, "b", "ran"))
+}
+
 // If the model is overloaded and nothing ran, ductor retries after a pause. The card shows a countdown, and its
 // button cancels the retry.
 func TestAnOverloadedModelIsTriedAgain(t *testing.T) {

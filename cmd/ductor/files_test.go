@@ -87,6 +87,22 @@ func TestAnAnswerBringsFiles(t *testing.T) {
 	}
 }
 
+// An answer that breaks off sends the files that it names. After an abort, the chat says how to get them.
+func TestTheFilesOfAnAnswerThatBrokeOff(t *testing.T) {
+	town := newTown(t, nil)
+	town.makeFile("out/report.txt", []byte("42"))
+	town.makeFile("out/plan.txt", []byte("plan"))
+	town.say(`[[text "Here it is:\n\n[[file: out/report.txt]]\n\nAnd more."]] [[error 400 message="no, no"]]`)
+	town.awaitFile("document", "report.txt")
+	town.await("no, no")
+	town.say(`[[text "Look:\n\n[[file: out/plan.txt]]\n\nAnd more."]] [[hang]]`)
+	town.await("📎 plan.txt")
+	town.say("/abort")
+	town.await("📎 Not sent, because the turn was stopped: out/plan.txt. /get out/plan.txt sends a file.")
+	town.say("/get out/plan.txt")
+	town.awaitFile("document", "plan.txt")
+}
+
 func TestMarkersOfFilesCanBeSwitchedOff(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) { cfg.Files.Marker = false })
 	town.makeFile("a.txt", []byte("a"))
@@ -306,4 +322,65 @@ func TestFilesOfALocalBotAPIServer(t *testing.T) {
 	if want := len(large) + len(photo); sizes != want {
 		t.Errorf("%d bytes are kept of %d", sizes, want)
 	}
+}
+
+// In a worktree that ductor made, users and agents reach the files of the worktree, and no other hidden file.
+func TestFilesInAWorktree(t *testing.T) {
+	town := newTown(t, func(c *config.Config) {
+		c.Permissions.Mode = "bypass"
+		c.Projects.DefaultDir = filepath.Join(c.Projects.Roots[0], "app", ".worktrees", "fix")
+		if err := os.MkdirAll(c.Projects.DefaultDir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	})
+	town.makeFile("out/report.txt", []byte("42"))
+	town.makeFile("notes.txt", []byte("the notes"))
+	town.makeFile("sent.txt", []byte("sent"))
+	town.makeFile(".git", []byte("gitdir: /x"))
+	town.makeFile("../other/far.txt", []byte("x"))
+	town.makeFile("../../.git/config", []byte("x"))
+	town.makeFile("../../readme.txt", []byte("read me"))
+	const hidden = "I don't touch hidden files and folders"
+
+	town.say("/get out/report.txt")
+	town.awaitFile("document", "report.txt")
+	town.say("/get ../../readme.txt")
+	town.awaitFile("document", "readme.txt")
+	for _, path := range []string{".git", "../other/far.txt", "../../.git/config"} {
+		town.awaitAfter(town.say("/get %s", path), path+": "+hidden)
+	}
+	file := town.chat.Person().SendDocument(town.chat, csvFile("data.csv"), telegram.WithCaption("/put"))
+	town.awaitAfter(file, "Saved as "+filepath.Join(town.cfg.Projects.DefaultDir, "data.csv"))
+	town.awaitAfter(town.chat.Person().Send(town.chat, "/put .git/x", telegram.ReplyTo(file.ID)), hidden)
+	m := town.awaitKeyboard(town.say("/files"), "📄 data.csv")
+	town.pressOn(m, "⬆ Up")
+	town.awaitKeyboard(m, "📄 readme.txt")
+	town.awaitAfter(town.say("/files .git"), hidden)
+
+	c, release := town.holdTurn()
+	if out := c.call("send_file", map[string]any{"path": "sent.txt"}); !strings.Contains(out, "on its way") {
+		t.Errorf("send_file answers %q", out)
+	}
+	town.awaitFile("document", "sent.txt")
+	consult := func(path string) string {
+		return c.call("consult_with", map[string]any{"model": "claude", "question": `[[start]] [[text "it is read"]]`,
+			"context": []string{path}})
+	}
+	if out := consult("notes.txt"); !strings.Contains(out, "it is read") {
+		t.Errorf("a context file: %q", out)
+	}
+	for _, path := range []string{".git", "../../.git/config"} {
+		for tool, out := range map[string]string{
+			"consult_with": consult(path), "send_file": c.call("send_file", map[string]any{"path": path}),
+		} {
+			if !strings.Contains(out, hidden) {
+				t.Errorf("%s of %s answers %q", tool, path, out)
+			}
+		}
+	}
+	release()
+	town.awaitDone(1)
+	town.say(`[[start]] [[text "Here:\n\n[[file: notes.txt]]\n\n[[file: .git]]\n\nDone."]]`)
+	town.awaitFile("document", "notes.txt")
+	town.await("📎 .git: " + hidden)
 }

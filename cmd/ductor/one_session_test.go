@@ -281,3 +281,24 @@ func TestRealAgentsShareOneSession(t *testing.T) {
 
 // toldEntry matches the first line of an entry of a session that an agent is told.
 var toldEntry = regexp.MustCompile(`(?m)^(User|Assistant|Question|Advice|Task|Report)\b.*`)
+
+// A session that is continued goes on with the agent that answered last in it, and not by a hand-off to another one.
+func TestAContinuedSessionKeepsItsAgent(t *testing.T) {
+	town := newTown(t, nil)
+	town.say(`the parser [[start]] [[text "by Claude"]]`)
+	town.awaitDone(1)
+	town.say("/model codex")
+	town.await("Codex · its default model")
+	town.say("/new")
+	town.await("New session")
+	town.say(`the docs [[start]] [[text "by Codex"]]`)
+	town.awaitDone(2)
+	town.openSession("the parser")
+	if page := town.await("Your next message continues it."); !strings.Contains(page.Text, "With Claude\n") {
+		t.Errorf("the page is %q", page.Text)
+	}
+	town.say(`on [[start]] [[text "again"]]`)
+	if m := town.awaitDone(3); !strings.Contains(m.Text, "claude") || strings.Contains(m.Text, "handed") {
+		t.Errorf("the answer is %q", m.Text)
+	}
+}

@@ -46,6 +46,8 @@ func TestAChatWorksOnABranchOfAProject(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(dir, "made.txt")); err != nil || string(text) != "by the agent" {
 		t.Errorf("the agent wrote %q, %v", text, err)
 	}
+	town.say("/get made.txt")
+	town.awaitFile("document", "made.txt")
 	if argv := town.argv("claude"); !strings.Contains(argv, shared) {
 		t.Errorf("the agent does not get the further directory: %s", argv)
 	}

@@ -100,6 +100,46 @@ esac`
 	}
 }
 
+// A reply to a voice message quotes its words. If they are unknown, the chat says why, and the agent learns that a
+// recording is missing.
+func TestARepliedVoiceMessage(t *testing.T) {
+	const missing = "[The recording in the message that this replies to is missing"
+	for name, c := range map[string]struct{ script, direct, notice, told string }{
+		"heard":         {`cat "$1"`, "", "", "[Said in the message that this replies to]"},
+		"nothing heard": {"echo", "I heard no words in it", "I heard no words in it.", missing},
+		"failed": {`echo "no model" >&2; exit 1`, "I couldn't turn this into text", "I couldn't turn it into text",
+			missing},
+		"without a program": {"", "I can't understand speech yet", "I can't understand speech yet", missing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var town *town
+			if c.script == "" {
+				town = newTown(t, nil)
+			} else {
+				town = listeningTown(t, c.script, nil)
+			}
+			owner := town.chat.Person()
+			voice := owner.SendVoice(town.chat, []byte("the words"))
+			town.awaitAfter(voice, c.direct)
+			reply := owner.Send(town.chat, "translate", telegram.ReplyTo(voice.ID))
+			if c.notice != "" {
+				m := town.awaitAfter(reply, "Your message runs without the recording to which it replies. "+c.notice)
+				if m.ReplyTo != reply.ID || strings.Contains(m.Text, "again") {
+					t.Errorf("the notice about message %d is %+v", reply.ID, m)
+				}
+			}
+			town.awaitMessage(func(m telegram.Message) bool {
+				return m.ID > reply.ID && strings.Contains(m.Text, "translate") && !m.HasButton("⏹ Stop")
+			})
+			prompts := town.asked(private)
+			if last := prompts[len(prompts)-1].Text; !strings.HasPrefix(last, c.told) ||
+				!strings.HasSuffix(last, "\ntranslate") {
+				t.Errorf("the agent got %q", last)
+			}
+		})
+	}
+}
+
 func TestATranscriptIsConfirmed(t *testing.T) {
 	town := listeningTown(t, `cat "$1"`, func(c *config.Config) { c.Voice.Confirm = true })
 	owner := town.chat.Person()

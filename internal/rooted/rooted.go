@@ -1,5 +1,6 @@
 // Package rooted reads, lists and writes files below a directory that other programs may change at any time. It does
-// not follow symbolic links, opens only regular files and directories, and ignores hidden ones.
+// not follow symbolic links, and opens only regular files and directories. Callers decide with CheckVisible which hidden
+// ones they open.
 package rooted
 
 import (
@@ -238,9 +239,6 @@ func openParent(open func(dir string) (*os.Root, error), dir, below string) (*os
 		return nil, "", err
 	}
 	steps := strings.Split(below, string(filepath.Separator))
-	if slices.ContainsFunc(steps, hidden) {
-		return nil, "", errors.Join(&Error{Refusal: Hidden}, at.Close())
-	}
 	last := len(steps) - 1
 	at, err = descend(at, steps[:last])
 	return at, steps[last], err
@@ -287,6 +285,14 @@ func openSubdir(at *os.Root, step string) (*os.Root, error) {
 		return nil, errors.Join(&Error{Refusal: Link, Detail: "it was replaced"}, next.Close())
 	}
 	return next, nil
+}
+
+// CheckVisible returns an *Error with the Refusal Hidden if an element of a relative path begins with a dot.
+func CheckVisible(path string) error {
+	if slices.ContainsFunc(strings.Split(filepath.Clean(path), string(filepath.Separator)), hidden) {
+		return &Error{Refusal: Hidden}
+	}
+	return nil
 }
 
 func hidden(name string) bool { return strings.HasPrefix(name, ".") && name != "." }

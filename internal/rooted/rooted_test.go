@@ -64,7 +64,7 @@ func TestRead(t *testing.T) {
 	for below, want := range map[string]Refusal{
 		"out/report.txt": "", "out/../out/report.txt": "", "none.txt": Empty, "large": TooLarge, "out": Directory,
 		"missing":   NotThere,
-		"missing/x": NotThere, "large/x": NoFolder, ".env": Hidden, ".git/config": Hidden, "out/.cache/x": Hidden,
+		"missing/x": NotThere, "large/x": NoFolder, "out/.cache/x": NotThere,
 		"link.txt":          Link,
 		"linked/report.txt": Link, "escape.txt": Link, "hard.txt": HardLink, "etc/hostname": Link, "pipe": Special,
 		"socket": Special, "../outside.txt": NotThere,
@@ -160,6 +160,18 @@ func isLocked(t *testing.T, inode uint64) bool {
 	return false
 }
 
+func TestCheckVisible(t *testing.T) {
+	for path, want := range map[string]Refusal{
+		".": "", "": "", "out/report.txt": "", "./out": "", "a.b/c.": "", "out/../a": "", ".env": Hidden,
+		".git/config": Hidden, "out/.cache/x": Hidden, "out/../.env": Hidden, "./.env": Hidden,
+		"...": Hidden, "../x": Hidden,
+	} {
+		if err := CheckVisible(path); refusalOf(err) != want {
+			t.Errorf("%q: %v, want %q", path, err, want)
+		}
+	}
+}
+
 func TestList(t *testing.T) {
 	dir := tree(t)
 	all, err := List(dir, ".")
@@ -170,7 +182,7 @@ func TestList(t *testing.T) {
 	if got := strings.Join(names, " "); err != nil || got != "empty out hard.txt large none.txt" {
 		t.Errorf("%s, %v", got, err)
 	}
-	for below, want := range map[string]Refusal{"out": "", "empty": "", "linked": Link, "etc": Link, ".git": Hidden,
+	for below, want := range map[string]Refusal{"out": "", "empty": "", "linked": Link, "etc": Link, ".git": "",
 		"missing": NotThere, "large": NoFolder, "..": NotThere} {
 		if _, err := List(dir, below); refusalOf(err) != want {
 			t.Errorf("%s: %v, want %q", below, err, want)
@@ -182,7 +194,6 @@ func TestWrite(t *testing.T) {
 	dir := tree(t)
 	for below, want := range map[string]Refusal{
 		"out/new.txt": "", "new.txt": "", "large": Exists, "link.txt": Exists, "escape.txt": Exists, "out": Directory,
-		".env":           Hidden,
 		"linked/new.txt": Link, "etc/new.txt": Link, "missing/new.txt": NotThere, "../new.txt": NotThere,
 		"pipe": Exists,
 	} {

@@ -43,6 +43,7 @@ func TestAWholeFileIsComparedWithTheFileThatExists(t *testing.T) {
 		{"long", cli.FileUpdated, cli.FileUpdated, write},
 		{"binary", cli.FileAdded, cli.FileReplaced, write},
 		{".env", cli.FileAdded, cli.FileReplaced, write},
+		{".new", cli.FileAdded, cli.FileAdded, write},
 		{"token", cli.FileAdded, cli.FileReplaced, write},
 		{"../passwords.txt", cli.FileAdded, cli.FileReplaced, write}, // the chat may be a group
 	} {

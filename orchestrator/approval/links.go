@@ -58,6 +58,9 @@ func (r *Requests) readPlan(ctx context.Context, p *cli.ApprovalAsked) {
 	var plan []byte
 	files, err := r.files()
 	if err == nil {
+		err = rooted.CheckVisible(filepath.Base(p.Title))
+	}
+	if err == nil {
 		plan, err = files.ReadFile(ctx, filepath.Dir(p.Title), filepath.Base(p.Title), planBytes)
 	}
 	if err != nil {

@@ -159,8 +159,12 @@ func TestASubstituteRunsTheTurn(t *testing.T) {
 	for _, kind := range []cli.FailureKind{cli.NotInstalled, cli.NotLoggedIn} {
 		h := openFailing(t, kind, nil, nil)
 		h.agent.instead.agent = "codex"
-		h.submit(t, here, "hello")
-		h.await(t, "done hello")
+		id := h.submit(t, here, "hello").Turn
+		h.awaitEnded(t, id)
+		of, err := h.db.Turn(t.Context(), id)
+		if err != nil || of.Agent != "codex" || of.Outcome.Recovery.Replaced != "claude" {
+			t.Errorf("%s: the turn is %+v, %v", kind, of, err)
+		}
 		if _, err := h.Submit(t.Context(), orchestrator.Prompt{Conversation: here, Person: 1, Text: "to you", Updates: []int64{1 << 41}}, orchestrator.Wants{Agent: "claude"}); err != nil {
 			t.Fatal(err)
 		}

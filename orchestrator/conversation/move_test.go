@@ -25,7 +25,8 @@ func TestASessionThatMovesRunsInOneChat(t *testing.T) {
 	if !slices.ContainsFunc(h.chat.log(), func(line string) bool { return strings.Contains(line, "continues in another one") }) {
 		t.Errorf("the old chat is told %q", h.chat.log())
 	}
-	if _, err := h.Resume(t.Context(), there, s.ID); err != nil {
+	s.Conversation = there
+	if err := h.Resume(t.Context(), s, orchestrator.AgentEnv{}); err != nil {
 		t.Fatal(err)
 	}
 	h.submit(t, there, "further")

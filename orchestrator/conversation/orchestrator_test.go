@@ -311,7 +311,7 @@ func TestNewBeginsAnotherSessionAndLeavesTheRunningTurnAlone(t *testing.T) {
 	if err != nil || len(sessions) != 2 {
 		t.Fatalf("%d sessions, %v", len(sessions), err)
 	}
-	if _, err := h.Resume(t.Context(), here, sessions[1].ID); err != nil {
+	if err := h.Resume(t.Context(), sessions[1], orchestrator.AgentEnv{}); err != nil {
 		t.Fatal(err)
 	}
 	h.submit(t, here, "back")
@@ -319,9 +319,6 @@ func TestNewBeginsAnotherSessionAndLeavesTheRunningTurnAlone(t *testing.T) {
 	requests = h.agent.requests()
 	if last := requests[len(requests)-1]; last.Resume != "native-claude" {
 		t.Errorf("the resumed session is %q", last.Resume)
-	}
-	if _, err := h.Resume(t.Context(), there, sessions[1].ID); !errors.Is(err, orchestrator.ErrElsewhere) {
-		t.Errorf("another conversation resumed it: %v", err)
 	}
 }
 
@@ -430,7 +427,8 @@ func TestASessionThatWasResetCanBeGoneOnWith(t *testing.T) {
 		t.Fatalf("%d sessions, %v", len(sessions), err)
 	}
 	h.clock.advance(2 * time.Hour)
-	if _, err := h.Resume(t.Context(), here, sessions[0].ID); err != nil {
+	must(t, h.db.TouchSession(t.Context(), sessions[0].ID, h.clock.now())) // as package sessions does
+	if err := h.Resume(t.Context(), sessions[0], orchestrator.AgentEnv{}); err != nil {
 		t.Fatal(err)
 	}
 	h.submit(t, here, "two")

@@ -140,17 +140,15 @@ func (e *Engine) New(ctx context.Context, id orchestrator.ConversationID) error 
 }
 
 // Begin implements sessions.Engine.
-func (e *Engine) Begin(ctx context.Context, s orchestrator.Session, agent cli.Agent) error {
+func (e *Engine) Begin(ctx context.Context, s orchestrator.Session) error {
 	err := e.do(s.Conversation, func(*conversation) error {
 		if err := e.opts.Store.CreateSession(ctx, s); err != nil {
 			return err
 		}
 		return e.save(ctx, s.Conversation, func(c *orchestrator.Conversation) {
-			if c.Session, c.Dir = s.ID, s.Dir; c.Agent != agent {
-				c.Agent, c.Model, c.Effort = agent, "", ""
-			}
+			c.Session, c.Dir = s.ID, s.Dir
 			for of := range s.AgentSessions {
-				c.Settings.Accounts = c.Settings.Accounts.With(of.Agent, of.Account)
+				c.UseAgent(of, c.Agent)
 			}
 		})
 	})
@@ -244,22 +242,24 @@ func (c *conversation) absorb(other *conversation) {
 }
 
 // Resume implements sessions.Engine.
-func (e *Engine) Resume(ctx context.Context, id orchestrator.ConversationID,
-	session orchestrator.SessionID) (orchestrator.Session, error) {
-	s, err := e.opts.Store.Session(ctx, session)
-	if err != nil {
-		return orchestrator.Session{}, err
-	}
-	if s.Conversation != id {
-		return orchestrator.Session{}, orchestrator.ErrElsewhere
-	}
-	// Mark the session as used. Otherwise IdleReset or DailyReset could end it at the next turn.
-	if err := e.opts.Store.TouchSession(ctx, s.ID, e.now()); err != nil {
-		return orchestrator.Session{}, err
-	}
-	err = e.change(ctx, id, func(c *orchestrator.Conversation) { c.Session, c.Dir = s.ID, s.Dir })
+func (e *Engine) Resume(ctx context.Context, s orchestrator.Session, as orchestrator.AgentEnv) error {
+	err := e.change(ctx, s.Conversation, func(c *orchestrator.Conversation) {
+		c.Session, c.Dir = s.ID, s.Dir
+		in, err := e.opts.Places.Sandbox(c.ID, c.Dir, "")
+		if err != nil {
+			return // the next turn reports it
+		}
+		now, _ := e.chooseAgent(cli.AtOnce(ctx), *c, in) // an error means that the conversation has no agent yet
+		changed := *c
+		changed.UseAgent(as, now.Agent)
+		req := cli.Request{Sandbox: in, Dir: c.Dir, Accounts: changed.Settings.Accounts}
+		e.grant(&req, changed, orchestrator.Rights{})
+		if e.opts.Gateway.CannotHold(as.Agent, req) == nil {
+			*c = changed
+		}
+	})
 	if err == nil {
-		e.reopen(ctx, id)
+		e.reopen(ctx, s.Conversation)
 	}
-	return s, err
+	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ductor/cli"
+	"ductor/orchestrator"
 )
 
 // The request that warms an agent equals the next turn's request, except for the turn and its prompt.
@@ -68,8 +69,7 @@ func TestAnAgentIsOpenedAheadAsTheNextTurnWillWantIt(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err = h.Resume(t.Context(), here, sessions[0].ID)
-			return err
+			return h.Resume(t.Context(), sessions[0], orchestrator.AgentEnv{})
 		}},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -33,6 +33,7 @@ const (
 	member    = "[From "
 	file      = "[The file "
 	speech    = "[Said in the message "
+	recording = "[The recording "
 	contact   = "[Contact: "
 	location  = "[Location: "
 	live      = "[Live location, as it was when it was sent: "
@@ -63,6 +64,11 @@ func LostFile(name string) string {
 
 // Speech returns the header and the transcript of the voice message to which the user replied.
 func Speech(said string) string { return speech + "that this replies to]\n" + Text(said) + "\n\n" }
+
+// LostSpeech is like Speech, but for a voice message whose words are unknown.
+func LostSpeech() string {
+	return recording + "in the message that this replies to is missing: it could not be turned into text]\n"
+}
 
 // Contact describes a contact that the user sent.
 func Contact(name, phone string) string { return contact + name + ", phone " + phone + "]" }
@@ -98,7 +104,7 @@ func Words(prompt string) string {
 			fenced, drop, origin = true, false, true
 		case hasPrefix(line, reply, speech):
 			fenced, drop = true, true
-		case hasPrefix(line, member, file):
+		case hasPrefix(line, member, file, recording):
 		case fenced && isQuoted && !drop:
 			foreign = append(foreign, short(text))
 		case fenced && isQuoted:

@@ -17,6 +17,7 @@ func TestWords(t *testing.T) {
 		{"forwarded reply", forwarded + reply + Text("because"), "because"},
 		{"reply to a file", File(`"a.pdf"`) + LostFile(`"b.pdf"`) + "read it", "read it"},
 		{"reply to speech", Speech("hello\nyou") + "translate", "translate"},
+		{"reply to speech that is missing", LostSpeech() + "translate", "translate"},
 		{"member", Member(`"Eve"`) + reply + "hi", "hi"},
 		{"location", Location{Latitude: 1.5, Longitude: -2.25}.String(), "📍 1.5000, -2.2500"},
 		{"live location", Location{Latitude: 1.5, Live: true}.String(), "📍 1.5000, 0.0000"},

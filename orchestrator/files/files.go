@@ -200,20 +200,56 @@ func (s *Service) Write(ctx context.Context, at orchestrator.FilePlace, path, na
 // find returns the root that contains a path, and the path relative to this root.
 func (s *Service) find(at orchestrator.FilePlace, path string) (root, below string, err error) {
 	full := full(at.Dir, path)
-	for _, named := range at.Roots {
-		for _, dir := range []string{named, cli.RealPath(named)} {
-			if rel, err := filepath.Rel(dir, full); err == nil && filepath.IsLocal(rel) && len(dir) > len(root) {
-				root, below = dir, rel
-			}
-		}
-	}
+	root, below = locate(at.Roots, full)
 	switch {
 	case root == "":
 		return "", "", &orchestrator.FileError{Path: path, Why: orchestrator.FileOutside}
 	case s.isSecret(full) || s.isSecret(filepath.Join(cli.RealPath(root), below)):
 		return "", "", &orchestrator.FileError{Path: path, Why: orchestrator.FileSecret}
 	}
+	// The working directory itself may be in a worktree below a hidden directory.
+	visible := below
+	dirRoot, dir := locate(at.Roots, at.Dir)
+	if dirRoot != "" && cli.RealPath(dirRoot) == cli.RealPath(root) &&
+		rooted.CheckVisible(withoutWorktrees(dir)) == nil {
+		if rel, err := filepath.Rel(dir, below); err == nil && filepath.IsLocal(rel) {
+			visible = rel
+		}
+	}
+	if err := rooted.CheckVisible(visible); err != nil {
+		return "", "", refused(path, err)
+	}
 	return root, below, nil
+}
+
+// withoutWorktrees removes the hidden directories from a path that ductor and Claude create for worktrees, together with
+// the names of the worktrees: .worktrees/<name> and .claude/worktrees/<name>.
+func withoutWorktrees(path string) string {
+	var rest []string
+	for steps := strings.Split(path, string(filepath.Separator)); len(steps) > 0; {
+		switch {
+		case len(steps) > 1 && steps[0] == ".worktrees" && !strings.HasPrefix(steps[1], "."):
+			steps = steps[2:]
+		case len(steps) > 2 && steps[0] == ".claude" && steps[1] == "worktrees" && !strings.HasPrefix(steps[2], "."):
+			steps = steps[3:]
+		default:
+			rest, steps = append(rest, steps[0]), steps[1:]
+		}
+	}
+	return filepath.Join(rest...)
+}
+
+// locate returns the innermost root that contains an absolute path, and the path relative to this root. It returns ""
+// if there is none.
+func locate(roots []string, full string) (root, below string) {
+	for _, named := range roots {
+		for _, dir := range []string{named, cli.RealPath(named)} {
+			if rel, err := filepath.Rel(dir, full); err == nil && filepath.IsLocal(rel) && len(dir) > len(root) {
+				root, below = dir, rel
+			}
+		}
+	}
+	return root, below
 }
 
 // isSecret reports whether a file belongs to ductor, or has a name that is usual for files with secrets.

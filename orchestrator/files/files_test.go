@@ -113,6 +113,101 @@ func TestARootThatIsALink(t *testing.T) {
 	}
 }
 
+// The working directory can be a worktree in a hidden directory. Hidden files below it, and those elsewhere in the
+// roots, stay hidden.
+func TestAWorktreeInAHiddenDirectory(t *testing.T) {
+	s, at := service(t, map[string]string{
+		"work/.worktrees/fix/a.txt": "a", "work/.worktrees/fix/out/b.txt": "b", "work/.worktrees/fix/.git": "x",
+		"work/.worktrees/fix/.env": "x", "work/.worktrees/fix/.ssh/config": "x", "work/.worktrees/other/a.txt": "x",
+		"work/.git/config": "x", "work/c.txt": "c", ".ssh/config": "x",
+	})
+	root, fix := at.Roots[0], filepath.Join(at.Dir, ".worktrees", "fix")
+	link := filepath.Join(t.TempDir(), "root")
+	err := errors.Join(os.Symlink(root, link), os.Symlink("../../..", filepath.Join(fix, "up")),
+		os.Symlink(".git", filepath.Join(root, "work", "git")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, roots := range [][]string{{root}, {link}, {root, filepath.Join(root, "work")}} {
+		at := orchestrator.FilePlace{Dir: fix, Roots: roots}
+		for path, want := range map[string]string{
+			"a.txt": "a", "out/b.txt": "b", filepath.Join(fix, "a.txt"): "a", "../../c.txt": "c", "../fix/a.txt": "a",
+			".git": "hidden", ".env": "hidden", ".ssh/config": "hidden", "../other/a.txt": "hidden",
+			"../../.git/config": "hidden", "../../../.ssh/config": "hidden", "up/c.txt": "link",
+			"../../git/config": "link", "../../../../x": "outside",
+		} {
+			f, err := s.Read(t.Context(), at, path)
+			if got := string(f.Content) + string(why(err)); got != want {
+				t.Errorf("%s below %q: %q, want %q", path, roots, got, want)
+			}
+		}
+		all, err := s.List(t.Context(), at, ".")
+		if err != nil || len(all) != 2 || all[0].Name != "out" || all[1].Name != "a.txt" {
+			t.Errorf("the list below %q: %+v, %v", roots, all, err)
+		}
+		for _, dir := range []string{"..", "../other", ".ssh", "../../.git"} {
+			if _, err := s.List(t.Context(), at, dir); why(err) != orchestrator.FileHidden {
+				t.Errorf("list %s below %q: %v", dir, roots, err)
+			}
+		}
+		for path, want := range map[string]orchestrator.FileRefusal{
+			"out/": "", ".git/hooks": "hidden", "../other/": "hidden", "up/": "link",
+		} {
+			made, err := s.Write(t.Context(), at, path, "new.txt", []byte("new"))
+			if why(err) != want {
+				t.Errorf("write %s below %q: %v", path, roots, err)
+			}
+			if err == nil && os.Remove(made) != nil {
+				t.Errorf("%s is not there", made)
+			}
+		}
+	}
+	// A directory outside of the roots makes nothing visible.
+	at = orchestrator.FilePlace{Dir: filepath.Join(t.TempDir(), "x"), Roots: []string{root}}
+	if _, err := s.Read(t.Context(), at, filepath.Join(root, ".ssh", "config")); why(err) != orchestrator.FileHidden {
+		t.Errorf("from outside: %v", err)
+	}
+}
+
+// Only worktrees are visible as working directories below hidden ones.
+func TestAWorkingDirectoryThatIsHidden(t *testing.T) {
+	content := map[string]string{}
+	dirs := map[string]orchestrator.FileRefusal{
+		".worktrees/fix": "", ".claude/worktrees/fix": "", "work/.worktrees/fix/src": "",
+		".worktrees/fix/.claude/worktrees/nested": "", "work/.git": "hidden", ".ssh": "hidden", ".config/gh": "hidden",
+		".git/.worktrees/fix": "hidden", ".worktrees/fix/.git": "hidden", ".worktrees": "hidden", ".claude": "hidden",
+		".worktrees/.git": "hidden", ".claude/worktrees": "hidden", ".claude/worktrees/.git": "hidden",
+		".claude/agents/fix": "hidden",
+	}
+	for dir := range dirs {
+		content[dir+"/a.txt"] = "a"
+	}
+	s, at := service(t, content)
+	for dir, want := range dirs {
+		at.Dir = filepath.Join(at.Roots[0], dir)
+		_, err := s.Read(t.Context(), at, "a.txt")
+		_, listed := s.List(t.Context(), at, ".")
+		_, written := s.Write(t.Context(), at, "", "new.txt", []byte("new"))
+		if why(err) != want || why(listed) != want || why(written) != want {
+			t.Errorf("in %s: read %v, listed %v, wrote %v; want %q", dir, err, listed, written, want)
+		}
+	}
+}
+
+// A link in place of a hidden working directory, or of a directory above it, leads nowhere.
+func TestAHiddenWorkingDirectoryThatBecameALink(t *testing.T) {
+	s, at := service(t, map[string]string{"work/.worktrees/fix/a.txt": "a"})
+	at.Dir = filepath.Join(at.Dir, ".worktrees", "fix")
+	for _, swap := range []string{at.Dir, filepath.Dir(at.Dir)} {
+		if err := errors.Join(os.Rename(swap, swap+"-moved"), os.Symlink(swap+"-moved", swap)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Read(t.Context(), at, "a.txt"); why(err) != orchestrator.FileLink {
+			t.Errorf("through a link at %s: %v", swap, err)
+		}
+	}
+}
+
 // pngOf returns the header of a PNG file with the given sides.
 func pngOf(width, height uint32) string {
 	head := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32([]byte("IHDR"), width), height)

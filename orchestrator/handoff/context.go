@@ -37,7 +37,11 @@ func Context(dir string, in cli.Sandbox, files []string) (text string, omitted [
 	}
 	var b strings.Builder
 	for _, name := range files {
-		content, err := read(dir, name, min(mostOfFile, max(int64(mostOfFiles-b.Len()), 0)))
+		var content []byte
+		err := rooted.CheckVisible(name)
+		if err == nil {
+			content, err = read(dir, name, min(mostOfFile, max(int64(mostOfFiles-b.Len()), 0)))
+		}
 		if err == nil && !utf8.Valid(content) {
 			err = errors.New("it is not text")
 		}

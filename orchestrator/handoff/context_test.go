@@ -12,8 +12,8 @@ func TestASessionBeginsWithFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"docs/rules.md": "Be brief.\n", "b.md": "Two.", "long.md": strings.Repeat("x", mostOfFile+1),
-		"binary.md": "a\xff",
-		"1.md":      strings.Repeat("1", mostOfFile), "2.md": strings.Repeat("2", mostOfFile),
+		"binary.md": "a\xff", ".hidden.md": "hidden",
+		"1.md": strings.Repeat("1", mostOfFile), "2.md": strings.Repeat("2", mostOfFile),
 		"3.md": strings.Repeat("3", mostOfFile),
 	} {
 		path := filepath.Join(dir, name)
@@ -33,10 +33,10 @@ func TestASessionBeginsWithFiles(t *testing.T) {
 	}
 
 	text, left := Context(dir, "", []string{"docs/rules.md", "missing.md", "long.md", "binary.md", "link.md",
-		"../secret.md", outside, "b.md"})
+		"../secret.md", outside, "b.md", ".hidden.md"})
 	want := "<project-files>\nEvery session in this project begins with these files of it.\n" +
 		"<file path=\"docs/rules.md\">\nBe brief.\n</file>\n<file path=\"b.md\">\nTwo.\n</file>\n</project-files>\n\n"
-	if text != want || len(left) != 6 {
+	if text != want || len(left) != 7 {
 		t.Errorf("%s\nleft out: %v", text, left)
 	}
 	text, left = Context(dir, "", []string{"1.md", "2.md", "3.md"})

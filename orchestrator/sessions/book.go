@@ -15,11 +15,12 @@ import (
 
 // Engine runs the turns of conversations. *conversation.Engine implements it.
 type Engine interface {
-	// Resume makes a session the current session of a conversation.
-	Resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error)
-	// Begin stores a new session and makes it the current session of its conversation. It also makes the given agent
-	// the agent of the conversation.
-	Begin(ctx context.Context, s orchestrator.Session, agent cli.Agent) error
+	// Resume makes a session the current session of its conversation. If as is not zero and the conversation can use
+	// its agent and account, Resume also makes them the agent and the account of the conversation.
+	Resume(ctx context.Context, s orchestrator.Session, as orchestrator.AgentEnv) error
+	// Begin stores a new session with one agent session, and makes it the current session of its conversation. It also
+	// makes the agent and the account of the agent session those of the conversation.
+	Begin(ctx context.Context, s orchestrator.Session) error
 	// Move moves a session to another conversation. It returns ErrSessionInUse while a turn of the session runs.
 	Move(ctx context.Context, s orchestrator.Session, to orchestrator.ConversationID) error
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
@@ -103,14 +104,35 @@ func (b *Book) Turns(ctx context.Context, in orchestrator.ConversationID, id orc
 // Resume implements orchestrator.Sessions. It restores an archived session.
 func (b *Book) Resume(ctx context.Context, in orchestrator.ConversationID,
 	id orchestrator.SessionID) (orchestrator.Session, error) {
+	return b.resume(ctx, in, id, orchestrator.AgentEnv{})
+}
+
+func (b *Book) resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID,
+	as orchestrator.AgentEnv) (orchestrator.Session, error) {
 	s, err := b.Session(ctx, in, id)
 	if err != nil {
 		return s, err
 	}
-	if s, err = restored(ctx, b.opts.Store.TouchSession, s, b.opts.Now()); err != nil {
+	// Mark the session as used. Otherwise the policy for idle sessions could end it at the next turn.
+	if err := b.opts.Store.TouchSession(ctx, id, b.opts.Now()); err != nil {
 		return s, err
 	}
-	return b.engine.Resume(ctx, in, id)
+	s.Archived = false
+	return s, b.engine.Resume(ctx, s, as)
+}
+
+// lastEntries is the number of entries in which Continue searches for the last answer.
+const lastEntries = 200
+
+// Continue implements orchestrator.Sessions.
+func (b *Book) Continue(ctx context.Context, in orchestrator.ConversationID,
+	id orchestrator.SessionID) (orchestrator.Session, error) {
+	var as orchestrator.AgentEnv
+	// Ignore an error, because the session can continue with the agent of the conversation, too.
+	if entries, err := b.opts.Store.History(ctx, id, lastEntries); err == nil {
+		as = orchestrator.LastChosen(entries)
+	}
+	return b.resume(ctx, in, id, as)
 }
 
 // restored restores a session if it is archived. touch is the store's TouchSession.
@@ -145,7 +167,7 @@ func (b *Book) TakeOver(ctx context.Context, by orchestrator.Press, id orchestra
 			return s, err
 		}
 	}
-	return b.Resume(ctx, by.Conversation, id)
+	return b.Continue(ctx, by.Conversation, id)
 }
 
 // Rename implements orchestrator.Sessions.
@@ -228,7 +250,10 @@ func (b *Book) Fork(ctx context.Context, in orchestrator.ConversationID, turn cl
 	if err := b.opts.Store.ForkSession(ctx, fork, turn); err != nil {
 		return orchestrator.Session{}, err
 	}
-	return b.engine.Resume(ctx, in, fork.ID)
+	if fork, err = b.opts.Store.Session(ctx, fork.ID); err != nil { // with its totals
+		return fork, err
+	}
+	return fork, b.engine.Resume(ctx, fork, orchestrator.AgentEnv{})
 }
 
 // Export implements orchestrator.Sessions.

@@ -106,7 +106,7 @@ func (b *Book) ResumeStored(ctx context.Context, by orchestrator.Press, agent cl
 		AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{{Agent: agent,
 			Account: all[i].Account, Sandbox: st.Sandbox}: {ID: id, Terminal: true}},
 	}
-	return s, b.engine.Begin(ctx, s, agent)
+	return s, b.engine.Begin(ctx, s)
 }
 
 // Terminal implements orchestrator.Sessions. It uses the agent of the conversation. If that agent has not run in the

@@ -167,6 +167,9 @@ func (t *Turn) Finish(result cli.Result) orchestrator.Outcome {
 	}
 	out := t.outcome(result)
 	out.Steps = len(steps)
+	for _, agent := range t.Events.Replaced() {
+		out.Recovery.Replaced = agent
+	}
 	return out
 }
 
