@@ -594,7 +594,7 @@ func TestTheNewestSessionOfAFolder(t *testing.T) {
 		t.Fatalf("%+v, %v", b, ok)
 	}
 	r.pressBy(owner, strings.TrimPrefix(b.Data, screen.Action+":"))
-	r.said("Your next message continues: Fix the login page")
+	r.said("Your next message continues with the agent: Fix the login page")
 	if c, err := r.db.Conversation(t.Context(), here); err != nil || c.Session != "newest" {
 		t.Errorf("the conversation continues %q, %v", c.Session, err)
 	}
