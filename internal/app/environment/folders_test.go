@@ -503,6 +503,16 @@ func TestRootsThatAreMissing(t *testing.T) {
 	w.wantMounts(s, "default/3/0", "src")
 }
 
+// The container of a conversation mounts the folder of its project, and not the roots.
+func TestFoldersOfAConversation(t *testing.T) {
+	w := newFixture(t, orchestrator.SandboxOff, map[string]string{"web": "src/web"})
+	w.mkdir("src/web", "src/other")
+	project := w.cfg.Sandbox.Projects["web"]
+	project.Isolation = docker.IsolationConversation
+	w.cfg.Sandbox.Projects["web"] = project
+	w.wantMounts(w.open(), "web/1/0", "src/web")
+}
+
 // The connection to the engine breaks while it starts a container, and an agent has just replaced the project. The
 // container does not stay.
 func TestAttackALinkDuringAStartThatFails(t *testing.T) {

@@ -216,9 +216,10 @@ func Owner(cfg config.Config) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// folders returns the directories in which agents work in a sandbox.
+// folders returns the directories in which agents work in a sandbox. The sandbox of a conversation has those of its
+// project.
 func (s *Sandboxes) folders(b *Sandbox) []folder {
-	if f, ok := s.policy.folders[b.Name]; ok {
+	if f, ok := s.policy.folders[cli.Sandbox(b.Name).Name()]; ok {
 		return []folder{f}
 	}
 	return slices.DeleteFunc(slices.Clone(s.policy.roots), func(root folder) bool {
