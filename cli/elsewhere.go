@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 )
 
 // LeadsElsewhere reports whether an argument of the request could be a path that is outside of dir or hidden. The names
@@ -46,21 +47,28 @@ func namesElsewhere(dir, text string) bool {
 		}
 		return " "
 	})
-	words := ShellWords(closingTag().ReplaceAllLiteralString(text, " "))
-	for i, word := range words {
-		slash := (word == "/" || word == "//") && separates(words, i)
-		if !slash && !proseWord().MatchString(word) && wordElsewhere(dir, word) {
-			return true
-		}
-	}
-	return false
+	text = withoutSlashes(closingTag().ReplaceAllLiteralString(text, " "))
+	return slices.ContainsFunc(ShellWords(text), func(word string) bool {
+		return !proseWord().MatchString(word) && wordElsewhere(dir, word)
+	})
 }
 
-// separates reports whether words[i] stands in the middle of a text, between words that are no options of a command. A
-// slash can stand there as in "Linux / macOS".
-func separates(words []string, i int) bool {
-	isWord := func(word string) bool { return !strings.HasPrefix(word, "-") }
-	return 0 < i && i < len(words)-1 && isWord(words[i-1]) && isWord(words[i+1])
+// withoutSlashes removes slashes between two words of prose, as in "Linux / macOS". White space must surround such a
+// slash, and both words must start with a letter or a digit.
+func withoutSlashes(text string) string {
+	isWord := func(word string) bool {
+		first, _ := utf8.DecodeRuneInString(word)
+		return unicode.IsLetter(first) || unicode.IsDigit(first)
+	}
+	words := strings.Fields(text)
+	var kept []string
+	for i, word := range words {
+		slash := word == "/" || word == "//"
+		if !slash || i == 0 || i == len(words)-1 || !isWord(words[i-1]) || !isWord(words[i+1]) {
+			kept = append(kept, word)
+		}
+	}
+	return strings.Join(kept, " ")
 }
 
 func wordElsewhere(dir, word string) bool {

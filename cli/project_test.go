@@ -258,6 +258,7 @@ func TestAttackSettingsThatACardHashes(t *testing.T) {
 		{"a.yml", yaml, []string{"a.yml=" + yaml}},
 		{"a.toml", yaml, []string{"a.toml=" + yaml}},
 		{"a.rules", yaml, []string{"a.rules=" + yaml}},
+		{"credentials.rules", yaml, []string{"credentials.rules=" + yaml}},
 		{"a.md", "\n---\nhooks: x\n---\n", []string{"a.md: hooks=x", "a.md=" + hash("\n---\nhooks: x\n---\n")}},
 		{"a.yaml", broken, []string{"a.yaml=x: evil # \ufffd", "a.yaml=" + hash(broken)}},
 		{"credentials.json", `{"x": ["evil"]}`, []string{"credentials.json: x[0]=evil"}},

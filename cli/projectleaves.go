@@ -30,7 +30,8 @@ func projectLeaves(text []byte, name string, named bool) []Leaf {
 		return wholeLeaves(text)
 	case extension == ".md":
 		return append(markdownLeaves(text), digestLeaf(text))
-	case extension == ".toml", !holdsSecrets(name) && (named || slices.Contains(settingsExtensions(), extension)):
+	case extension == ".toml", extension == ".rules",
+		!holdsSecrets(name) && (named || slices.Contains(settingsExtensions(), extension)):
 		leaves := []Leaf{{Value: strings.ToValidUTF8(string(text), "\ufffd")}}
 		if !utf8.Valid(text) {
 			leaves = append(leaves, digestLeaf(text))

@@ -333,6 +333,18 @@ func TestAttackTheArgumentsOfATool(t *testing.T) {
 	}
 }
 
+// A slash is a path unless white space and words of prose surround it.
+func TestAttackASlashInAList(t *testing.T) {
+	for _, input := range []string{`{"paths":"src,/,docs"}`, `{"path":"a:/:b"}`, `{"args":"TOKEN / ."}`} {
+		a := normalized(orchestrator.ApprovalRequest{Dir: "/src", Request: &cli.ApprovalAsked{
+			Tool: "x.put", Input: []byte(input),
+		}})
+		if patternCovers("x.put", a) {
+			t.Errorf("%s is allowed by the name of its tool", input)
+		}
+	}
+}
+
 // An approval of a version that stored no effects can be allowed once and no rule covers it, until its agent asks again.
 func TestARequestWithoutItsEffectMatchesNoRule(t *testing.T) {
 	a := commandApproval("git status")
