@@ -86,6 +86,15 @@ func (c *Conversation) UseAgent(of AgentEnv, now cli.Agent) {
 	}
 }
 
+// ContinueWith is like UseAgent for a session that an agent has used. If it used the default account, the account that
+// the user chose for the agent stays.
+func (c *Conversation) ContinueWith(of AgentEnv, now cli.Agent) {
+	if of.Account == "" {
+		of.Account = c.Settings.Accounts[of.Agent]
+	}
+	c.UseAgent(of, now)
+}
+
 // Settings are a conversation's preferences for its turns. Empty values mean the configured defaults.
 type Settings struct {
 	Accounts cli.Accounts // the chosen account of each agent, in all environments

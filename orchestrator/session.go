@@ -154,6 +154,21 @@ func LastChosen(entries []Turn) AgentEnv {
 	return AgentEnv{}
 }
 
+// OnlyAgent returns the AgentEnv of the one agent that has a session of its own for turns of this session, for example
+// from a terminal. It returns the zero AgentEnv if no agent or several agents have one.
+func (s Session) OnlyAgent() (only AgentEnv) {
+	for of := range s.AgentSessions {
+		switch {
+		case of.Lane != MainLane:
+		case only.Agent != "":
+			return AgentEnv{}
+		default:
+			only = of
+		}
+	}
+	return only
+}
+
 // MostSessionName limits the characters of a session's name.
 const MostSessionName = 128
 

@@ -251,7 +251,7 @@ func (e *Engine) Resume(ctx context.Context, s orchestrator.Session, as orchestr
 		}
 		now, _ := e.chooseAgent(cli.AtOnce(ctx), *c, in) // an error means that the conversation has no agent yet
 		changed := *c
-		changed.UseAgent(as, now.Agent)
+		changed.ContinueWith(as, now.Agent)
 		req := cli.Request{Sandbox: in, Dir: c.Dir, Accounts: changed.Settings.Accounts}
 		e.grant(&req, changed, orchestrator.Rights{})
 		if e.opts.Gateway.CannotHold(as.Agent, req) == nil {

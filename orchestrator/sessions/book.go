@@ -104,17 +104,17 @@ func (b *Book) Turns(ctx context.Context, in orchestrator.ConversationID, id orc
 // Resume implements orchestrator.Sessions. It restores an archived session.
 func (b *Book) Resume(ctx context.Context, in orchestrator.ConversationID,
 	id orchestrator.SessionID) (orchestrator.Session, error) {
-	return b.resume(ctx, in, id, orchestrator.AgentEnv{})
-}
-
-func (b *Book) resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID,
-	as orchestrator.AgentEnv) (orchestrator.Session, error) {
 	s, err := b.Session(ctx, in, id)
 	if err != nil {
 		return s, err
 	}
+	return b.resume(ctx, s, orchestrator.AgentEnv{})
+}
+
+func (b *Book) resume(ctx context.Context, s orchestrator.Session, as orchestrator.AgentEnv) (orchestrator.Session,
+	error) {
 	// Mark the session as used. Otherwise the policy for idle sessions could end it at the next turn.
-	if err := b.opts.Store.TouchSession(ctx, id, b.opts.Now()); err != nil {
+	if err := b.opts.Store.TouchSession(ctx, s.ID, b.opts.Now()); err != nil {
 		return s, err
 	}
 	s.Archived = false
@@ -127,12 +127,19 @@ const lastEntries = 200
 // Continue implements orchestrator.Sessions.
 func (b *Book) Continue(ctx context.Context, in orchestrator.ConversationID,
 	id orchestrator.SessionID) (orchestrator.Session, error) {
+	s, err := b.Session(ctx, in, id)
+	if err != nil {
+		return s, err
+	}
 	var as orchestrator.AgentEnv
 	// Ignore an error, because the session can continue with the agent of the conversation, too.
 	if entries, err := b.opts.Store.History(ctx, id, lastEntries); err == nil {
 		as = orchestrator.LastChosen(entries)
 	}
-	return b.resume(ctx, in, id, as)
+	if as.Agent == "" {
+		as = s.OnlyAgent()
+	}
+	return b.resume(ctx, s, as)
 }
 
 // restored restores a session if it is archived. touch is the store's TouchSession.
