@@ -153,7 +153,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	case a.Shown().Text == "":
 	case p.Editable != 0:
 		c.feedback.EditRich(p.By.Conversation, p.Editable, a.Shown(), a.Edit.Keyboard)
-	case a.Text == "": // without a new message, the user would see no effect
+	case a.Text == "" || len(a.Edit.Keyboard) > 0: // without a new message, the user would see no effect, or no buttons
 		a.Messages = append(a.Messages, message.ComposePage(p.By.Conversation, a))
 	}
 	if a.Instead != nil {

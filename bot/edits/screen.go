@@ -95,34 +95,41 @@ func (s *Screen) Offer(ctx context.Context, e Edit) bool {
 // nothing, for example because the prompt still waits or runs, or because a job will run it later.
 func (s *Screen) AnswerLate(ctx context.Context, e Edit) bool {
 	prompt, changed := s.Prompts.changed(e)
-	if !changed || s.mayRun(ctx, e, prompt.turn) {
+	if !changed {
+		return false
+	}
+	mayRun, ranLater := s.mayRun(ctx, e, prompt.turn)
+	if mayRun {
 		return false
 	}
 	s.Prompts.markAnswered(e)
 	key := lang.Key("bot.edited-late")
-	if prompt.idle {
+	if prompt.idle && !ranLater {
 		key = "bot.edited-never-ran"
 	}
 	s.answer(ctx, e, message.Content{Text: render.Plain(s.Lang.Of(e.By.Conversation.Chat).Text(key)), Silent: true})
 	return true
 }
 
-// mayRun reports whether the prompt still waits, runs, or will run because of a job. last is the ID of the newest turn
-// of the prompt that has ended. If mayRun cannot find out, it returns true.
-func (s *Screen) mayRun(ctx context.Context, e Edit, last cli.TurnID) bool {
+// mayRun reports whether the prompt still waits, runs, or will run because of a job, and whether such a job has run it.
+// last is the ID of the newest turn of the prompt that has ended. If it cannot find out, the prompt may run.
+func (s *Screen) mayRun(ctx context.Context, e Edit, last cli.TurnID) (mayRun, ranLater bool) {
 	in := e.By.Conversation
 	if s.Waits(in, e.Prompt) {
-		return true
+		return true, false
 	}
 	st, err := s.Desk.Status(ctx, in)
 	if err != nil || st.Running != nil && st.Running.Message == e.Prompt && st.Running.Turn != last {
-		return true
+		return true, false
 	}
 	if s.Jobs == nil {
-		return false
+		return false, false
 	}
 	job, err := s.Jobs.Job(ctx, orchestrator.LaterJob(last), in)
-	return !errors.Is(err, orchestrator.ErrNoJob) && (err != nil || !job.Finished())
+	if errors.Is(err, orchestrator.ErrNoJob) {
+		return false, false
+	}
+	return err != nil || !job.Finished(), err == nil && job.Finished()
 }
 
 func (s *Screen) answer(ctx context.Context, e Edit, c message.Content) {

@@ -77,6 +77,7 @@ func TestAnEditOfAPromptThatRan(t *testing.T) {
 	town := newTown(t, nil)
 	said := town.say(`[[start]] [[text "the answer"]]`)
 	town.awaitDone(1)
+	town.awaitIdle()
 	user := town.chat.Person()
 	user.Edit(said, `[[start]] [[text "the better answer"]]`)
 	if m := town.await(lateEdit); m.ReplyTo != said.ID || !m.Silent {
@@ -86,10 +87,12 @@ func TestAnEditOfAPromptThatRan(t *testing.T) {
 	user.Edit(said, "/model codex")
 	command := town.say(`[[start]] [[text "another answer"]]`)
 	town.awaitDone(2)
+	town.awaitIdle()
 	user.Edit(command, "/model codex")
 	town.awaitMessage(func(m telegram.Message) bool { return m.Text == lateEdit && m.ReplyTo == command.ID })
 	model := town.say(`[[start]] [[text "a third answer"]]`)
 	town.awaitDone(3)
+	town.awaitIdle()
 	user.Edit(model, "@codex "+model.Text)
 	town.awaitMessage(func(m telegram.Message) bool { return m.Text == lateEdit && m.ReplyTo == model.ID })
 	if all := town.lateEdits(); len(all) != 3 {
